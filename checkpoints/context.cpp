@@ -1,0 +1,179 @@
+// The engine as contents and crew; save and load of the C ABI.
+#include "context.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "load.hpp"
+#include "loading.hpp"
+#include "message.hpp"
+#include "save.hpp"
+#include "saving.hpp"
+
+namespace zero::checkpoint {
+namespace {
+
+constexpr call save_call{"zero_save", 40, 0}, load_call{"zero_load", 41, 0};
+
+const char* optimizer_name(optimizer::kind which) {
+    switch (which) {
+        case optimizer::kind::adam: return "adam";  // AdamW too: the same states
+        case optimizer::kind::sgd: return "sgd";
+        case optimizer::kind::lion: return "lion";
+        case optimizer::kind::adagrad: return "adagrad";
+        case optimizer::kind::lamb: return "lamb";
+    }
+    return "unknown";
+}
+
+const char* schedule_name(schedule::kind which) {
+    switch (which) {
+        case schedule::kind::none: return "none";
+        case schedule::kind::warmup: return "WarmupLR";
+        case schedule::kind::warmup_decay: return "WarmupDecayLR";
+        case schedule::kind::warmup_cosine: return "WarmupCosineLR";
+        case schedule::kind::one_cycle: return "OneCycle";
+        case schedule::kind::range_test: return "LRRangeTest";
+    }
+    return "unknown";
+}
+
+vector_state vector_of(engine& from, int id, const std::string& state) {
+    const owned_part part = from.owned(id, state);
+    return {state, part.type, part.first, part.count, part.data};
+}
+
+tensor_state tensor_of(engine& from, const tensor& one) {
+    tensor_state made;
+    made.name = one.name;
+    made.type = one.type;
+    made.dims = one.dims;
+    made.count = one.count;
+    made.group = one.group;
+    const int bucket = from.space().where(one.id).bucket;
+    made.frozen = bucket >= 0 && !from.space().buckets()[static_cast<std::size_t>(bucket)].trainable;
+    made.vectors.push_back(vector_of(from, one.id, "value"));
+    for (const std::string& state : from.state_names(one.id)) made.vectors.push_back(vector_of(from, one.id, state));
+    return made;
+}
+
+run_state run_of(const engine& from) {
+    const progress_state progress = from.progress();
+    run_state made;
+    made.step = progress.step;
+    made.skipped = progress.skipped;
+    made.lr = progress.lr;
+    made.scale = progress.scale.scale;
+    made.hysteresis = progress.scale.hysteresis;
+    made.iteration = progress.scale.iteration;
+    made.last_overflow = progress.scale.last_overflow;
+    made.stage = from.settings().stage;
+    made.nodes = from.space().ranks().nodes;
+    made.optimizer = optimizer_name(from.settings().optimizer);
+    made.schedule = schedule_name(from.settings().lr_schedule.type);
+    made.config = from.options().as_json();
+    return made;
+}
+
+// The checks that both calls begin with, and what the context holds.
+contents open(engine& of, const call& name) {
+    contents state;
+    of.agree().enter(name, [&] {
+        require(!of.window_open(), code::state,
+                "{} inside an accumulation window: call zero_step until the update, or save before the first zero_reduce", name.name);
+        state = contents_of(of);
+    });
+    check_grid(of, name);
+    return state;
+}
+
+}  // namespace
+
+contents contents_of(engine& from) {
+    contents made;
+    made.run = run_of(from);
+    for (const tensor& one : from.tensors().all()) made.tensors.push_back(tensor_of(from, one));
+    for (const attachment& one : from.attachments())
+        made.attachments.push_back({one.name, one.type, one.dims, one.count, one.per_rank, one.data});
+    return made;
+}
+
+progress_state progress_of(const run_state& saved) {
+    progress_state made;
+    made.step = saved.step;
+    made.skipped = saved.skipped;
+    made.lr = saved.lr;
+    made.scale = {saved.scale, saved.hysteresis, saved.iteration, saved.last_overflow};
+    return made;
+}
+
+engine_crew::engine_crew(engine& of, call name) : of_(of), name_(name) {}
+int engine_crew::data_rank() const noexcept { return of_.ranks().rank(); }
+int engine_crew::data_size() const noexcept { return of_.ranks().size(); }
+int engine_crew::model_rank() const noexcept { return of_.model_ranks() == nullptr ? 0 : of_.model_ranks()->rank(); }
+int engine_crew::model_size() const noexcept { return of_.model_ranks() == nullptr ? 1 : of_.model_ranks()->size(); }
+
+void engine_crew::settle(const std::function<void()>& local, std::uint64_t digest) {
+    of_.agree().settle({name_.name, name_.number, digest}, local);
+}
+
+// Along the data ranks, then the texts of each model rank's data rank 0 along the model ranks.
+std::vector<std::string> engine_crew::gather(const std::string& mine) {
+    std::vector<std::string> texts = of_.ranks().gather(mine, 0);
+    if (of_.model_ranks() == nullptr || data_rank() != 0) return texts;
+    packer to;
+    for (const std::string& text : texts) to.put(text);
+    std::vector<std::string> all;
+    for (const std::string& packed : of_.model_ranks()->gather(to.take(), 0))
+        for (unpacker from(packed); !from.done();) all.push_back(from.text());
+    return all;
+}
+
+std::string engine_crew::broadcast(const std::string& text) {
+    std::string told = text;
+    if (of_.model_ranks() != nullptr && data_rank() == 0) told = of_.model_ranks()->broadcast(told, 0);
+    return of_.ranks().broadcast(told, 0);
+}
+
+void check_grid(engine& of, call name) {
+    if (of.model_ranks() == nullptr) return;
+    const std::int64_t rank = of.ranks().rank(), size = of.ranks().size();
+    std::array<std::int64_t, 4> same{rank, -rank, size, -size};
+    of.model_ranks()->all_reduce(same, comm::combine::maximum);
+    std::array<std::int64_t, 2> model{of.model_ranks()->rank(), -of.model_ranks()->rank()};
+    of.ranks().all_reduce(model, comm::combine::maximum);
+    of.agree().settle(name, [&] {
+        require(same[0] == -same[1] && same[2] == -same[3] && model[0] == -model[1], code::argument,
+                "{}: the communicators of zero_init and zero_set_model_comm do not form a grid: split the ranks by rows and by columns", name.name);
+    });
+}
+
+void save(engine& from, const std::string& directory, const std::string& tag, const files::disk& disk) {
+    const contents state = open(from, save_call);
+    engine_crew ranks(from, save_call);
+    save_request what{directory, tag, 1, 0, 0};
+    what.ranks_per_file = static_cast<int>(std::min<std::int64_t>(from.settings().ranks_per_file, ranks.data_size()));
+    what.keep_last = from.settings().keep_last;
+    what.keep_every = from.settings().keep_every;
+    save(state, ranks, disk, from.book(), from.logger(), what);
+}
+
+void load(engine& into, const std::string& directory, const std::string& tag, const files::disk& disk) {
+    const contents state = open(into, load_call);
+    engine_crew ranks(into, load_call);
+    const bool weights = into.settings().checkpoint_load == "weights";
+    const run_state saved = load(state, ranks, disk, into.book(), into.logger(), {directory, tag, weights});
+    progress_state progress = progress_of(saved);
+    if (weights) {  // the values alone: a new run begins with them
+        progress = {};
+        progress.scale = optimizer::loss_scale(into.settings().loss_scaling).state();
+        progress.lr = into.progress().lr;
+    }
+    into.restore(progress);
+    into.adopt();
+}
+
+void save(engine& from, const std::string& directory, const std::string& tag) { save(from, directory, tag, files::disk()); }
+void load(engine& into, const std::string& directory, const std::string& tag) { load(into, directory, tag, files::disk()); }
+
+}  // namespace zero::checkpoint

@@ -1,0 +1,168 @@
+// Tags, candidates, staging and retention of directory.hpp. Whether an owner lives is owner.cpp.
+#include "directory.hpp"
+
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <tuple>
+#include <array>
+#include <ctime>
+
+namespace zero::checkpoint {
+namespace {
+
+constexpr std::int64_t most_head_bytes = 8192;
+constexpr std::string_view staging_prefix = ".staging-", trash_prefix = ".trash-", owner_suffix = ".owner";
+
+std::string owner_path(const std::string& directory, const std::string& uuid) {
+    return staging_path(directory, uuid) + std::string(owner_suffix);
+}
+
+candidate look_at(const files::disk& disk, const std::string& directory, const std::string& tag) {
+    const std::string path = files::join(files::join(directory, tag), manifest_name);
+    candidate found{tag, std::nullopt, ""};
+    try {
+        found.head = head_from_text(disk.read_text(path, most_head_bytes), path);
+    } catch (const error& problem) {
+        found.problem = problem.what();
+    }
+    return found;
+}
+
+bool newer(const candidate& a, const candidate& b) {
+    if (a.head.has_value() != b.head.has_value()) return !a.head.has_value();
+    if (!a.head) return a.tag > b.tag;
+    // Two jobs that saved at the same time may have given the same number.
+    return std::tie(a.head->sequence, a.head->time, a.tag) > std::tie(b.head->sequence, b.head->time, b.tag);
+}
+
+// Newest sign of life of a writer: anything in its folder that changed.
+std::int64_t last_change(const files::disk& disk, const std::string& path) {
+    const files::status found = disk.look(path);
+    std::int64_t newest = found.modified;
+    if (found.directory)
+        for (const std::string& name : disk.list(path)) newest = std::max(newest, disk.look(files::join(path, name)).modified);
+    return newest;
+}
+
+void discard(const files::disk& disk, const std::string& directory, const std::string& path) {
+    const std::string trash = trash_path(directory, new_uuid());  // a half-removed checkpoint must not look like one
+    disk.rename(path, trash);
+    disk.remove_tree(trash);
+}
+
+}  // namespace
+
+void check_tag(const std::string& tag) {
+    const bool right = !tag.empty() && tag.size() <= 255 && tag.front() != '.' && tag != "LATEST" &&
+                       tag.find('/') == std::string::npos && tag.find('\0') == std::string::npos;
+    require(right, code::argument,
+            "the tag \"{}\" cannot name a checkpoint: give 1 to 255 bytes without '/', not starting with '.', not LATEST", tag);
+}
+
+std::string default_tag(std::int64_t step) { return fmt::format("step-{:012}", step); }
+
+std::string new_uuid() {
+    std::array<unsigned char, 16> bits{};
+    for (std::size_t done = 0; done < bits.size();) {
+        const ssize_t had = ::getrandom(bits.data() + done, bits.size() - done, 0);
+        if (had > 0) done += static_cast<std::size_t>(had);
+        else if (errno != EINTR) fail(code::io, "the system gives no random numbers (getrandom, errno {})", errno);
+    }
+    bits[6] = static_cast<unsigned char>((bits[6] & 0x0fU) | 0x40U);  // version 4
+    bits[8] = static_cast<unsigned char>((bits[8] & 0x3fU) | 0x80U);
+    std::string text;
+    for (std::size_t k = 0; k < bits.size(); ++k) {
+        if (k == 4 || k == 6 || k == 8 || k == 10) text += '-';
+        text += fmt::format("{:02x}", bits[k]);
+    }
+    return text;
+}
+
+std::string time_text() {
+    const std::time_t now = std::time(nullptr);
+    std::tm parts{};
+    ::gmtime_r(&now, &parts);
+    std::array<char, 32> text{};
+    std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+    return text.data();
+}
+
+std::string staging_path(const std::string& directory, const std::string& uuid) {
+    return files::join(directory, std::string(staging_prefix) + uuid);
+}
+
+std::string trash_path(const std::string& directory, const std::string& uuid) {
+    return files::join(directory, std::string(trash_prefix) + uuid);
+}
+
+std::vector<candidate> candidates(const files::disk& disk, const std::string& directory) {
+    std::vector<candidate> found;
+    for (const std::string& name : disk.list(directory)) {
+        if (name.front() == '.' || !disk.look(files::join(files::join(directory, name), manifest_name)).exists) continue;
+        found.push_back(look_at(disk, directory, name));
+    }
+    std::sort(found.begin(), found.end(), newer);
+    return found;
+}
+
+std::int64_t highest_sequence(const files::disk& disk, const std::string& directory) {
+    std::int64_t highest = 0;
+    for (const candidate& one : candidates(disk, directory))
+        if (one.head) highest = std::max(highest, one.head->sequence);
+    return highest;
+}
+
+void make_staging(const files::disk& disk, const std::string& directory, const std::string& uuid) {
+    disk.write_text(owner_path(directory, uuid), owner_text());
+    try {
+        disk.make_directory(staging_path(directory, uuid));
+    } catch (const error&) {
+        forget_owner(disk, directory, uuid);
+        throw;
+    }
+}
+
+void remove_staging(const files::disk& disk, const std::string& directory, const std::string& uuid) {
+    disk.remove_tree(staging_path(directory, uuid));
+    forget_owner(disk, directory, uuid);
+}
+
+void forget_owner(const files::disk& disk, const std::string& directory, const std::string& uuid) {
+    disk.remove_tree(owner_path(directory, uuid));
+}
+
+void remove_stale(const files::disk& disk, const std::string& directory, std::int64_t now) {
+    const std::vector<std::string> names = disk.list(directory);
+    for (const std::string& name : names) {
+        const std::string path = files::join(directory, name);
+        if (name.starts_with(trash_prefix)) {
+            disk.remove_tree(path);
+            continue;
+        }
+        if (!name.starts_with(staging_prefix)) continue;
+        const bool is_owner = name.ends_with(owner_suffix);
+        const std::string folder = is_owner ? path.substr(0, path.size() - owner_suffix.size()) : path;
+        const std::string owner = folder + std::string(owner_suffix);
+        // The owner's file comes before the folder and goes after it: a folder without one has no owner.
+        const std::string text = disk.look(owner).exists ? disk.read_text(owner, most_head_bytes) : "";
+        const std::int64_t sign = disk.look(folder).exists ? last_change(disk, folder) : disk.look(owner).modified;
+        if (!owner_is_gone(text, sign, now)) continue;
+        if (disk.look(folder).exists) discard(disk, directory, folder);
+        disk.remove_tree(owner);
+    }
+}
+
+void retain(const files::disk& disk, const std::string& directory, const std::string& newest, std::int64_t keep_last, std::int64_t keep_every) {
+    if (keep_last <= 0) return;
+    std::int64_t kept = 0;
+    for (const candidate& one : candidates(disk, directory)) {
+        if (!one.head) continue;  // damaged ones are for people to look at
+        const bool every = keep_every > 0 && one.head->step % keep_every == 0;
+        if (kept++ < keep_last || every || one.tag == newest) continue;
+        discard(disk, directory, files::join(directory, one.tag));
+    }
+}
+
+}  // namespace zero::checkpoint

@@ -1,0 +1,193 @@
+// The index: one virtual dataset per vector of a tensor, mapped box by box on the runs of the parts.
+#include "index.hpp"
+
+#include <set>
+
+#include "boxes.hpp"
+#include "hdf5.hpp"
+#include "paths.hpp"
+
+namespace zero::checkpoint {
+namespace {
+
+class builder {
+public:
+    builder(const manifest& what, const scalars& values) : what_(what), values_(values) {
+        hdf5::ask(H5Pset_create_intermediate_group(links_.get(), 1), "create groups on the way");
+        hdf5::ask(H5Pset_char_encoding(links_.get(), H5T_CSET_UTF8), "set the characters of names");
+        for (const extent& part : what.extents) {
+            std::int64_t& count = dataset_counts_[{part.file, part.dataset}];
+            count = std::max(count, part.first + part.count);
+        }
+    }
+
+    index_file build() {
+        put_run();
+        for (int model = 0; model < what_.head.model_ranks; ++model) {
+            put_tensors(model);
+            put_attachments(model);
+        }
+        image_.finish();
+        index_file result;
+        result.bytes = image_.bytes();
+        for (auto& run : image_.take_runs()) result.runs.push_back({run.offset, std::move(run.bytes)});
+        return result;
+    }
+
+private:
+    std::string root(int model) const { return what_.head.model_ranks > 1 ? fmt::format("/model-{}/", model) : "/"; }
+
+    void make_group(const std::string& path) {
+        const hdf5::group made(H5Gcreate2(image_.file(), path.c_str(), links_.get(), H5P_DEFAULT, H5P_DEFAULT), "create a group");
+    }
+
+    void put_run() {
+        const hdf5::group run(H5Gcreate2(image_.file(), "/run", links_.get(), H5P_DEFAULT, H5P_DEFAULT), "create a group");
+        const hid_t id = run.get();
+        hdf5::put(id, "format_version", format_version);
+        hdf5::put(id, "uuid", what_.head.uuid);
+        hdf5::put(id, "time", what_.head.time);
+        hdf5::put(id, "step", what_.run.step);
+        hdf5::put(id, "skipped_steps", what_.run.skipped);
+        hdf5::put(id, "lr", what_.run.lr);
+        hdf5::put(id, "loss_scale", what_.run.scale);
+        hdf5::put(id, "loss_scale_hysteresis", what_.run.hysteresis);
+        hdf5::put(id, "loss_scale_iteration", what_.run.iteration);
+        hdf5::put(id, "loss_scale_last_overflow", what_.run.last_overflow);
+        hdf5::put(id, "stage", static_cast<std::int64_t>(what_.head.stage));
+        hdf5::put(id, "ranks", static_cast<std::int64_t>(what_.head.ranks));
+        hdf5::put(id, "model_ranks", static_cast<std::int64_t>(what_.head.model_ranks));
+        hdf5::put(id, "nodes", static_cast<std::int64_t>(what_.run.nodes));
+        hdf5::put(id, "optimizer", what_.run.optimizer);
+        hdf5::put(id, "schedule", what_.run.schedule);
+        hdf5::put(id, "config", what_.run.config);
+        hdf5::put(id, "note", std::string("Whole tensors, mapped on the part files beside this one. A missing part reads as NaN "
+                                          "(integers: their least value) without an error: run zero-ckpt verify on this folder first."));
+    }
+
+    void put_tensors(int model) {
+        std::vector<const tensor_entry*> tensors;
+        std::vector<std::string> names, states;
+        std::set<std::string> known;
+        for (const tensor_entry& tensor : what_.tensors) {
+            if (tensor.model != model) continue;
+            tensors.push_back(&tensor);
+            names.push_back(tensor.name);
+            for (const vector_entry& vector : tensor.vectors)
+                if (vector.state != "value" && known.insert(vector.state).second) states.push_back(vector.state);
+        }
+        make_group(root(model) + "parameters");
+        make_group(root(model) + "states");
+        const std::vector<std::string> paths = dataset_paths(names);
+        const std::vector<std::string> state_paths = unambiguous(states);
+        for (std::size_t k = 0; k < tensors.size(); ++k)
+            for (const vector_entry& vector : tensors[k]->vectors) {
+                std::string path = root(model) + "parameters/" + paths[k];
+                for (std::size_t s = 0; s < states.size(); ++s)
+                    if (states[s] == vector.state) path = root(model) + "states/" + state_paths[s] + "/" + paths[k];
+                put_vector(path, *tensors[k], vector);
+            }
+    }
+
+    // A state is a group that holds tensors: with '/' in its name it could lie inside another state's.
+    static std::vector<std::string> unambiguous(std::vector<std::string> states) {
+        for (std::string& state : states)
+            for (char& letter : state)
+                if (letter == '/') letter = '.';
+        return dataset_paths(states);
+    }
+
+    void put_vector(const std::string& path, const tensor_entry& tensor, const vector_entry& vector) {
+        const hdf5::dataset made = create(path, tensor.dims, tensor.count, vector.type, vector.pieces);
+        if (tensor.dims.empty()) {
+            const piece& only = vector.pieces.front();
+            const hdf5::type stored = hdf5::file_type(vector.type);
+            const auto value = values_.find({only.extent, only.offset});
+            require(value != values_.end(), code::internal, "the value of {} did not come", path);
+            hdf5::ask(H5Dwrite(made.get(), stored.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, value->second.data()), "write a scalar");
+        }
+        hdf5::put(made.get(), "name", tensor.name);
+        hdf5::put(made.get(), "dtype", std::string(name(tensor.type)));
+        hdf5::put(made.get(), "group", static_cast<std::int64_t>(tensor.group));
+        hdf5::put(made.get(), "storage_order", std::string("row-major"));
+        hdf5::put(made.get(), "uuid", what_.head.uuid);
+        if (vector.state == "value")
+            hdf5::put(made.get(), "holds", std::string(tensor.frozen ? "frozen value" : vector.type == tensor.type ? "value" : "master"));
+    }
+
+    void put_attachments(int model) {
+        std::vector<std::string> names;
+        std::set<std::string> known;
+        for (const attachment_entry& one : what_.attachments)
+            if (one.model == model && known.insert(one.name).second) names.push_back(one.name);
+        if (names.empty()) return;
+        make_group(root(model) + "attached");
+        const std::vector<std::string> paths = dataset_paths(names);
+        std::map<std::string, std::string> path_of;
+        for (std::size_t k = 0; k < names.size(); ++k) path_of[names[k]] = paths[k];
+        for (const attachment_entry& one : what_.attachments) {
+            if (one.model != model) continue;
+            const std::string folder = one.per_rank ? fmt::format("per_rank/rank-{:05}/", one.rank) : "replicated/";
+            put_attachment(root(model) + "attached/" + folder + path_of[one.name], one);
+        }
+    }
+
+    void put_attachment(const std::string& path, const attachment_entry& one) {
+        std::vector<piece> pieces;
+        if (one.extent >= 0) pieces.push_back({one.extent, 0, 0, one.count});
+        const std::vector<std::int64_t> flat{1};
+        const hdf5::dataset made = create(path, one.dims.empty() ? flat : one.dims, one.count, one.type, pieces);
+        hdf5::put(made.get(), "name", one.name);
+        hdf5::put(made.get(), "storage_order", std::string("row-major"));
+        hdf5::put(made.get(), "uuid", what_.head.uuid);
+    }
+
+    hdf5::dataset create(const std::string& path, const std::vector<std::int64_t>& dims, std::int64_t count, dtype type,
+                         const std::vector<piece>& pieces) {
+        const hdf5::type stored = hdf5::file_type(type);
+        const hdf5::space space = hdf5::make_space(dims);
+        const hdf5::list creation(H5Pcreate(H5P_DATASET_CREATE), "create a creation list");
+        hdf5::ask(H5Pset_obj_track_times(creation.get(), false), "leave times out");
+        if (!dims.empty() && count > 0) {
+            hdf5::ask(H5Pset_fill_value(creation.get(), stored.get(), hdf5::fill_value(type).data()), "set the fill value");
+            for (const piece& part : pieces) map(creation.get(), dims, space, part);
+        }
+        return {H5Dcreate2(image_.file(), path.c_str(), stored.get(), space.get(), links_.get(), creation.get(), H5P_DEFAULT),
+                "create a dataset"};
+    }
+
+    void map(hid_t creation, const std::vector<std::int64_t>& dims, const hdf5::space& whole, const piece& part) {
+        const extent& from = what_.extents[static_cast<std::size_t>(part.extent)];
+        const std::string& file = what_.files[static_cast<std::size_t>(from.file)].name;
+        const hdf5::space source = hdf5::make_space({{dataset_counts_.at({from.file, from.dataset})}});
+        std::int64_t at = from.first + part.offset;
+        for (const box& piece_of : boxes(dims, part.first, part.count)) {
+            const std::vector<hsize_t> start(piece_of.start.begin(), piece_of.start.end());
+            const std::vector<hsize_t> extents(piece_of.extent.begin(), piece_of.extent.end());
+            hsize_t count = 1;
+            for (const hsize_t one : extents) count *= one;
+            const hsize_t first = static_cast<hsize_t>(at);
+            hdf5::ask(H5Sselect_hyperslab(whole.get(), H5S_SELECT_SET, start.data(), nullptr, extents.data(), nullptr), "select");
+            hdf5::ask(H5Sselect_hyperslab(source.get(), H5S_SELECT_SET, &first, nullptr, &count, nullptr), "select");
+            hdf5::ask(H5Pset_virtual(creation, whole.get(), file.c_str(), from.dataset.c_str(), source.get()), "map a part");
+            at += static_cast<std::int64_t>(count);
+        }
+        hdf5::ask(H5Sselect_all(whole.get()), "select");
+    }
+
+    const manifest& what_;
+    const scalars& values_;
+    std::map<std::pair<int, std::string>, std::int64_t> dataset_counts_;
+    hdf5::image image_;
+    hdf5::list links_{H5Pcreate(H5P_LINK_CREATE), "create a link list"};
+};
+
+}  // namespace
+
+index_file build_index(const manifest& what, const scalars& values) {
+    const hdf5::session session;
+    builder work(what, values);
+    return work.build();
+}
+
+}  // namespace zero::checkpoint

@@ -1,0 +1,41 @@
+// Reading the data of a checkpoint: from the parts, at the offsets of the manifest, never through HDF5. Every block that
+// is touched is read whole and must have its checksum, so damage is found, never handed on.
+// Not here: which elements a rank needs (reshard.hpp).
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "files.hpp"
+#include "manifest.hpp"
+
+namespace zero::checkpoint {
+
+constexpr std::int64_t read_request_bytes = std::int64_t{8} << 20;
+
+// An open part whose size, frame and identity are right.
+class part_reader {
+public:
+    part_reader(const files::disk& disk, const std::string& folder, const manifest& what, int number);
+    const std::string& path() const noexcept { return from_.path(); }
+    void read(void* to, std::int64_t bytes, std::int64_t offset) const;  // damage when it ends too early
+    std::uint32_t block_sum(std::int64_t block) const { return sums_.at(static_cast<std::size_t>(block)); }
+
+private:
+    files::file from_;
+    std::vector<std::uint32_t> sums_;
+};
+
+// Elements of one extent that are wanted somewhere, in the wanted type.
+struct wanted {
+    std::int64_t first = 0, count = 0;  // in the extent, in elements
+    dtype type = dtype::f32;
+    std::byte* to = nullptr;            // null: only the check
+};
+
+// `items` sorted by first; scratch of at least one block (1 MiB) or the extent's bytes. Returns the bytes read.
+std::int64_t read_extent(const part_reader& from, const extent& where, std::span<const wanted> items, std::span<std::byte> scratch);
+
+}  // namespace zero::checkpoint

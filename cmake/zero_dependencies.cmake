@@ -1,0 +1,26 @@
+# Everything from outside. Header-only parts are used inside only: nothing of them reaches a user's compile or link line.
+include(zero_mpi)
+find_package(Threads REQUIRED)
+if(ZERO_HDF5)
+    include(zero_hdf5)
+endif()
+
+# zero_header(<header> <Debian package>): the include folder of a header-only library joins zero_private_headers.
+add_library(zero_private_headers INTERFACE)
+target_compile_definitions(zero_private_headers INTERFACE
+    FMT_HEADER_ONLY SPDLOG_FMT_EXTERNAL SPDLOG_HEADER_ONLY MPICH_SKIP_MPICXX=1 OMPI_SKIP_MPICXX=1)
+function(zero_header header package)
+    string(MAKE_C_IDENTIFIER "ZERO_INCLUDE_${header}" variable)
+    find_path(${variable} ${header})
+    mark_as_advanced(${variable})
+    if(NOT ${variable})
+        message(FATAL_ERROR "The header ${header} was not found. Install it (Debian: ${package}).")
+    endif()
+    if(NOT ${variable} IN_LIST CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES)
+        target_include_directories(zero_private_headers SYSTEM INTERFACE ${${variable}})
+    endif()
+endfunction()
+zero_header(fmt/format.h libfmt-dev)
+zero_header(spdlog/spdlog.h libspdlog-dev)
+zero_header(nlohmann/json.hpp nlohmann-json3-dev)
+zero_header(xxhash.h libxxhash-dev)

@@ -1,0 +1,99 @@
+// The few verbs by which ranks talk. Siblings behind this interface: self.cpp (one rank, no MPI call), mpi.cpp; later
+// shared-memory nodes, NCCL, two levels. Start and finish are separate, so that overlap is free.
+// Not here: what is sent when (stage/), and how ranks agree on errors (core/agreement.hpp).
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/ledger.hpp"
+#include "partition/layout.hpp"
+#include "tensor/dtype.hpp"
+
+namespace zero::comm {
+
+// Something under way. Dropping an unfinished operation is allowed only after an error: it cancels what it can.
+class operation {
+public:
+    virtual ~operation() = default;
+    virtual bool progress() = 0;  // never waits; true when done
+    virtual void finish() = 0;    // waits until done; errors are thrown here
+};
+
+// Sum in rank order over all ranks; every rank keeps its own slice.
+struct reduce_scatter_request {
+    const void* source = nullptr;  // the whole bucket, `ranks * slice` elements of sum_type, slot after slot
+    dtype sum_type = dtype::f32;   // f32 or f64
+    dtype travel_type = dtype::f32;// this rank's contribution goes over the wire in this type (ranks may differ:
+                                   // receivers tell from the length); the own contribution is not rounded
+    dtype short_type = dtype::f32; // what contributions of 2 bytes per element are, needed where others may send them but
+                                   // the own travel_type is wider (bf16 or f16; f32: none are expected)
+    std::int64_t slice = 0;        // elements per slot
+    void* target = nullptr;        // `slice` elements of sum_type; may be the own slot inside source
+    bool add = false;              // target += sum instead of target = sum
+    // Called for consecutive ranges of target as soon as they are final, while they are in cache. May be empty.
+    std::function<void(std::int64_t first, std::int64_t count)> finished;
+};
+
+struct landing {                   // where one rank's bytes arrive
+    void* data = nullptr;
+    std::int64_t bytes = 0;
+};
+
+struct all_gather_request {
+    const void* own = nullptr;             // this rank's bytes; may be landings[rank].data (then nothing is copied)
+    std::int64_t own_bytes = 0;
+    std::vector<landing> landings;         // one per rank, the byte counts known to all; data may be null on a rank
+                                           // that is not a receiver
+    int root = -1;                         // -1: everyone receives; else only that rank
+};
+
+enum class combine { sum, maximum };
+
+class communicator {
+public:
+    virtual ~communicator() = default;
+    virtual int rank() const noexcept = 0;
+    virtual int size() const noexcept = 0;
+    virtual const partition::topology& nodes() const noexcept = 0;
+
+    // Reductions are started in the same order on all ranks; likewise gathers. The two orders are independent.
+    virtual std::unique_ptr<operation> start_reduce_scatter(reduce_scatter_request what) = 0;
+    virtual std::unique_ptr<operation> start_all_gather(all_gather_request what) = 0;
+
+    // Blocking, small.
+    virtual void all_reduce(std::span<std::int64_t> values, combine how) = 0;
+    virtual void broadcast(void* data, std::int64_t bytes, int root) = 0;  // any size
+    virtual std::vector<std::string> gather(const std::string& mine, int root) = 0;  // texts of all ranks, on root
+    virtual std::string broadcast(const std::string& text, int root) = 0;
+
+    // Takes the chunks of the exchange, once, at commit; the bytes equal scratch_bytes() for the same arguments.
+    virtual void reserve(ledger& book, std::int64_t largest_slice_bytes) = 0;
+    virtual std::int64_t scratch_bytes(std::int64_t largest_slice_bytes) const noexcept = 0;
+
+    struct traffic { std::int64_t reduce_bytes = 0, gather_bytes = 0; };  // payload sent by this rank
+    const traffic& sent() const noexcept { return sent_; }
+
+protected:
+    traffic sent_;
+};
+
+struct mpi_options {
+    int node_size = 0;                 // 0: as MPI_Comm_split_type(SHARED) finds; else ranks per node by fiat
+    std::int64_t largest_count = 0;    // 0: 2^31-1; tests lower it
+};
+
+// Declared here, defined in self.cpp / mpi.cpp. `mpi` duplicates the communicator (MPI_ERRORS_RETURN on the duplicate)
+// and frees it in the destructor unless MPI is finalized. The MPI_Comm travels as a pointer so that this header stays
+// free of <mpi.h>.
+std::unique_ptr<communicator> make_self();
+std::unique_ptr<communicator> make_mpi(const void* mpi_comm, const mpi_options& options);
+// make_self() for one rank, make_mpi() else. Throws code::argument for MPI_COMM_NULL, code::state outside MPI_Init..Finalize.
+std::unique_ptr<communicator> make(const void* mpi_comm, const mpi_options& options);
+bool mpi_is_usable() noexcept;         // between MPI_Init and MPI_Finalize
+int mpi_thread_level() noexcept;       // MPI_THREAD_SINGLE ... MULTIPLE
+
+}  // namespace zero::comm

@@ -1,0 +1,37 @@
+// Chooses the back end for a caller's communicator and refuses what cannot be one. Not here: the back ends.
+#include <mpi.h>
+
+#include "comm/mpi_support.hpp"
+#include "core/error.hpp"
+
+namespace zero::comm {
+
+bool mpi_is_usable() noexcept {
+    int begun = 0, ended = 0;
+    return MPI_Initialized(&begun) == MPI_SUCCESS && MPI_Finalized(&ended) == MPI_SUCCESS && begun != 0 && ended == 0;
+}
+
+int mpi_thread_level() noexcept {
+    int level = MPI_THREAD_SINGLE;
+    if (!mpi_is_usable() || MPI_Query_thread(&level) != MPI_SUCCESS) return MPI_THREAD_SINGLE;
+    return level;
+}
+
+void check_communicator(const void* mpi_comm) {
+    require(mpi_is_usable(), code::state, "call MPI_Init before this call and MPI_Finalize after zero_finalize");
+    require(mpi_comm != nullptr, code::argument, "give the address of a communicator");
+    const MPI_Comm given = *static_cast<const MPI_Comm*>(mpi_comm);
+    require(given != MPI_COMM_NULL, code::argument, "the communicator is MPI_COMM_NULL: call this only on its members");
+    int between = 0;
+    check(MPI_Comm_test_inter(given, &between), "MPI_Comm_test_inter");
+    require(between == 0, code::argument, "this is an inter-communicator: merge it first (MPI_Intercomm_merge)");
+}
+
+std::unique_ptr<communicator> make(const void* mpi_comm, const mpi_options& options) {
+    check_communicator(mpi_comm);
+    int ranks = 0;
+    check(MPI_Comm_size(*static_cast<const MPI_Comm*>(mpi_comm), &ranks), "MPI_Comm_size");
+    return ranks == 1 ? make_self() : make_mpi(mpi_comm, options);
+}
+
+}  // namespace zero::comm

@@ -1,0 +1,190 @@
+// The verbs over plain MPI. Every wait moves *everything* that is under way: a rank that waits for one thing may be what
+// another rank's reduction waits for. Hence non-blocking collectives everywhere. No helper threads: any MPI thread level.
+#include <exception>
+#include <utility>
+
+#include "comm/checks.hpp"
+#include "comm/chunks.hpp"
+#include "comm/exchange.hpp"
+#include "comm/mpi_gather.hpp"
+#include "comm/mpi_support.hpp"
+
+namespace zero::comm {
+
+namespace {
+
+constexpr std::int64_t mpi_count_limit = INT32_MAX;
+constexpr std::int64_t fewest = 4;  // one element of an fp64 sum in the units of two bytes that travel
+
+std::int64_t count_limit(std::int64_t wanted) {
+    require(wanted >= 0 && (wanted == 0 || wanted >= fewest) && wanted <= mpi_count_limit, code::argument,
+            "largest_count is {}: give 4 to 2147483647, or 0 for the largest", wanted);
+    return wanted == 0 ? mpi_count_limit : wanted;
+}
+
+class mpi final : public communicator {
+public:
+    mpi(MPI_Comm given, const mpi_options& options)
+        : largest_count_(count_limit(options.largest_count)),
+          own_(given),
+          nodes_(find_nodes(own_.get(), options.node_size)),
+          exchange_(own_.get(), nodes_, largest_count_, sent_.reduce_bytes) {
+        check(MPI_Comm_rank(own_.get(), &rank_), "MPI_Comm_rank");
+    }
+
+    int rank() const noexcept override { return rank_; }
+    int size() const noexcept override { return nodes_.ranks; }
+    const partition::topology& nodes() const noexcept override { return nodes_; }
+
+    std::unique_ptr<operation> start_reduce_scatter(reduce_scatter_request what) override;
+    std::unique_ptr<operation> start_all_gather(all_gather_request what) override;
+    void all_reduce(std::span<std::int64_t> values, combine how) override;
+    void broadcast(void* data, std::int64_t bytes, int root) override;
+    std::vector<std::string> gather(const std::string& mine, int root) override;
+    std::string broadcast(const std::string& text, int root) override;
+
+    void reserve(ledger& book, std::int64_t largest_slice_bytes) override { exchange_.reserve(book, largest_slice_bytes); }
+    std::int64_t scratch_bytes(std::int64_t largest_slice_bytes) const noexcept override {
+        return exchange_.scratch_bytes(largest_slice_bytes);
+    }
+
+    exchange& reductions() noexcept { return exchange_; }
+
+    // Waits until `done()`; meanwhile the reductions move on.
+    template <typename Done>
+    void wait(const Done& done) {
+        patience idle;
+        while (!done()) {
+            if (exchange_.progress()) idle.reset();
+            else idle.rest();
+        }
+    }
+
+private:
+    // One collective call: `post` starts it, and it is waited for.
+    template <typename Post>
+    void collective(const Post& post, const char* call) {
+        request_set one;
+        check(post(one.add()), call);
+        wait([&] { return one.test(); });
+    }
+
+    std::int64_t largest_count_;
+    own_communicator own_;
+    partition::topology nodes_;
+    exchange exchange_;
+    int rank_ = 0;
+    std::int64_t gathers_ = 0, texts_ = 0;
+};
+
+class reduce_operation : public operation {
+public:
+    reduce_operation(mpi& over, reduce_scatter_request what) : over_(over), one_(over.reductions().start(std::move(what))) {}
+    ~reduce_operation() override {
+        if (!one_->done()) over_.reductions().abandon("an earlier reduction was given up: finalize this context");
+    }
+    bool progress() override {
+        if (!one_->done()) over_.reductions().progress();
+        if (!one_->done()) return false;
+        report();
+        return true;
+    }
+    void finish() override {
+        over_.wait([this] { return one_->done(); });
+        report();
+    }
+
+private:
+    void report() {
+        if (one_->error) std::rethrow_exception(std::exchange(one_->error, nullptr));
+    }
+
+    mpi& over_;
+    std::shared_ptr<exchange::reduction> one_;
+};
+
+class gather_operation : public operation {
+public:
+    gather_operation(mpi& over, request_set posted) : over_(over), posted_(std::move(posted)) {}
+    bool progress() override {
+        over_.reductions().progress();
+        return posted_.test();
+    }
+    void finish() override {
+        over_.wait([this] { return posted_.test(); });
+    }
+
+private:
+    mpi& over_;
+    request_set posted_;
+};
+
+std::unique_ptr<operation> mpi::start_reduce_scatter(reduce_scatter_request what) {
+    return std::make_unique<reduce_operation>(*this, std::move(what));
+}
+
+std::unique_ptr<operation> mpi::start_all_gather(all_gather_request what) {
+    check_gather(what, rank_, size());
+    request_set posted;
+    sent_.gather_bytes += post_gather(own_.get(), what, tag_of(kind::gather, gathers_++), largest_count_, posted);
+    return std::make_unique<gather_operation>(*this, std::move(posted));
+}
+
+void mpi::all_reduce(std::span<std::int64_t> values, combine how) {
+    const MPI_Op op = how == combine::sum ? MPI_SUM : MPI_MAX;
+    const chunks parts{static_cast<std::int64_t>(values.size()), largest_count_};
+    for (std::int64_t k = 0; k < parts.number(); ++k) {
+        std::int64_t* first = values.data() + parts.first(k);
+        const int count = static_cast<int>(parts.count(k));
+        collective([&](MPI_Request* r) {
+            return MPI_Iallreduce(MPI_IN_PLACE, first, count, MPI_INT64_T, op, own_.get(), r);
+        }, "MPI_Iallreduce");
+    }
+}
+
+void mpi::broadcast(void* data, std::int64_t bytes, int root) {
+    require(root >= 0 && root < size(), code::internal, "root {} of a broadcast over {} ranks", root, size());
+    const chunks parts{bytes, largest_count_};
+    for (std::int64_t k = 0; k < parts.number(); ++k) {
+        std::byte* first = static_cast<std::byte*>(data) + parts.first(k);
+        const int count = static_cast<int>(parts.count(k));
+        collective([&](MPI_Request* r) { return MPI_Ibcast(first, count, MPI_BYTE, root, own_.get(), r); }, "MPI_Ibcast");
+    }
+}
+
+std::vector<std::string> mpi::gather(const std::string& mine, int root) {
+    const std::size_t ranks = static_cast<std::size_t>(size());
+    std::vector<std::int64_t> lengths(ranks);
+    const std::int64_t length = static_cast<std::int64_t>(mine.size());
+    collective([&](MPI_Request* r) {
+        return MPI_Iallgather(&length, 1, MPI_INT64_T, lengths.data(), 1, MPI_INT64_T, own_.get(), r);
+    }, "MPI_Iallgather");
+    std::vector<std::string> texts(rank_ == root ? ranks : 0);
+    all_gather_request what{mine.data(), length, {}, root};
+    for (std::size_t from = 0; from < ranks; ++from) {
+        if (rank_ == root) texts[from].resize(static_cast<std::size_t>(lengths[from]));
+        what.landings.push_back({rank_ == root ? texts[from].data() : nullptr, lengths[from]});
+    }
+    check_gather(what, rank_, size());
+    request_set posted;
+    post_gather(own_.get(), what, tag_of(kind::text, texts_++), largest_count_, posted);
+    wait([&] { return posted.test(); });
+    return texts;
+}
+
+std::string mpi::broadcast(const std::string& text, int root) {
+    std::int64_t length = static_cast<std::int64_t>(text.size());
+    broadcast(&length, sizeof length, root);
+    std::string result = rank_ == root ? text : std::string(static_cast<std::size_t>(length), ' ');
+    broadcast(result.data(), length, root);
+    return result;
+}
+
+}  // namespace
+
+std::unique_ptr<communicator> make_mpi(const void* mpi_comm, const mpi_options& options) {
+    check_communicator(mpi_comm);
+    return std::make_unique<mpi>(*static_cast<const MPI_Comm*>(mpi_comm), options);
+}
+
+}  // namespace zero::comm

@@ -1,0 +1,110 @@
+// Checked MPI calls, owned handles and the search for nodes. Not here: the verbs (mpi.cpp).
+#include "comm/mpi_support.hpp"
+
+#include <string>
+
+#include "core/error.hpp"
+
+namespace zero::comm {
+
+namespace {
+
+std::string text_of(int result) {
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length = 0;
+    if (MPI_Error_string(result, text, &length) != MPI_SUCCESS) return fmt::format("MPI error {}", result);
+    return std::string(text, static_cast<std::size_t>(length));
+}
+
+// A node of ranks known only for the time of the search.
+class node_communicator {
+public:
+    node_communicator(MPI_Comm comm, int rank) {
+        check(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &comm_), "MPI_Comm_split_type");
+    }
+    ~node_communicator() { if (comm_ != MPI_COMM_NULL) MPI_Comm_free(&comm_); }
+    node_communicator(const node_communicator&) = delete;
+    node_communicator& operator=(const node_communicator&) = delete;
+    MPI_Comm get() const noexcept { return comm_; }
+
+private:
+    MPI_Comm comm_ = MPI_COMM_NULL;
+};
+
+}  // namespace
+
+void check(int result, const char* call) {
+    if (result != MPI_SUCCESS) fail(code::mpi, "{} failed: {}", call, text_of(result));
+}
+
+int error_in(int result, std::span<const MPI_Status> statuses) noexcept {
+    if (result == MPI_SUCCESS) return result;
+    int kind_of_error = MPI_SUCCESS;
+    MPI_Error_class(result, &kind_of_error);
+    if (kind_of_error != MPI_ERR_IN_STATUS) return result;
+    for (const MPI_Status& status : statuses) {
+        if (status.MPI_ERROR != MPI_SUCCESS && status.MPI_ERROR != MPI_ERR_PENDING) return status.MPI_ERROR;
+    }
+    return result;
+}
+
+own_communicator::own_communicator(MPI_Comm from) {
+    check(MPI_Comm_dup(from, &comm_), "MPI_Comm_dup");
+    const int result = MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+    if (result != MPI_SUCCESS) {
+        MPI_Comm_free(&comm_);
+        check(result, "MPI_Comm_set_errhandler");
+    }
+}
+
+own_communicator::~own_communicator() {
+    if (comm_ != MPI_COMM_NULL && mpi_is_usable()) MPI_Comm_free(&comm_);
+}
+
+bool request_set::test() {
+    if (requests_.empty()) return true;
+    int done = 0;
+    statuses_.resize(requests_.size());
+    const int result = MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, statuses_.data());
+    check(error_in(result, statuses_), "MPI_Testall");
+    if (done != 0) requests_.clear();
+    return done != 0;
+}
+
+void request_set::drop() noexcept {
+    if (requests_.empty() || !mpi_is_usable()) return;
+    for (MPI_Request& request : requests_) {
+        if (request == MPI_REQUEST_NULL) continue;
+        // A receive that is already matched cannot be cancelled; it is given a while, because it writes into our memory.
+        MPI_Cancel(&request);
+        int done = 0;
+        for (int turn = 0; turn < 1000 && done == 0; ++turn) {
+            if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) break;
+            if (done == 0) std::this_thread::yield();
+        }
+        if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
+    }
+    requests_.clear();
+}
+
+partition::topology find_nodes(MPI_Comm comm, int node_size) {
+    require(node_size >= 0, code::argument, "libzero.node_size is {}: give the ranks per node, or 0 to find them", node_size);
+    int rank = 0, ranks = 0, local = 0, on_node = node_size;
+    check(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
+    check(MPI_Comm_size(comm, &ranks), "MPI_Comm_size");
+    if (node_size > 0) {
+        local = rank % node_size;
+    } else {
+        const node_communicator node(comm, rank);
+        check(MPI_Comm_rank(node.get(), &local), "MPI_Comm_rank");
+        check(MPI_Comm_size(node.get(), &on_node), "MPI_Comm_size");
+    }
+    // Node by node means that the local rank counts on with the rank.
+    const bool regular = ranks % on_node == 0 && local == rank % on_node;
+    int seen[3] = {regular ? 0 : 1, on_node, -on_node}, worst[3] = {0, 0, 0};
+    check(MPI_Allreduce(seen, worst, 3, MPI_INT, MPI_MAX, comm), "MPI_Allreduce");
+    const bool equal_nodes = worst[0] == 0 && worst[1] == -worst[2];
+    return {ranks, equal_nodes ? ranks / on_node : 1};
+}
+
+}  // namespace zero::comm

@@ -1,0 +1,38 @@
+// Buffers: owned, aligned memory whose bytes stand in the ledger from construction to destruction. Host memory only in
+// this build; device memory is a sibling (cuda.cpp) behind the same class.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "core/ledger.hpp"
+
+namespace zero {
+
+enum class memory_kind { plain, pinned };  // pinned: locked pages; plain memory where locking is refused
+
+class buffer {
+public:
+    buffer() = default;
+    // Zeroed, 64-byte aligned, every page touched. bytes may be 0. Throws code::memory with size and purpose.
+    buffer(ledger& book, purpose why, std::int64_t bytes, memory_kind kind = memory_kind::plain);
+    ~buffer();
+    buffer(buffer&& other) noexcept;
+    buffer& operator=(buffer&& other) noexcept;
+    buffer(const buffer&) = delete;
+    buffer& operator=(const buffer&) = delete;
+
+    std::byte* data() const noexcept { return data_; }
+    std::int64_t bytes() const noexcept { return bytes_; }
+    bool locked() const noexcept { return locked_; }
+    explicit operator bool() const noexcept { return data_ != nullptr; }
+
+private:
+    ledger* book_ = nullptr;
+    purpose why_{};
+    std::byte* data_ = nullptr;
+    std::int64_t bytes_ = 0;
+    std::int64_t mapped_ = 0;  // length of the mapping; 0: from the heap
+    bool locked_ = false;
+};
+
+}  // namespace zero

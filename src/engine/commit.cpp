@@ -1,0 +1,126 @@
+// Commit: ranks compare what they registered, the flat space is cut, memory is taken, initial values spread.
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "engine/run.hpp"
+
+namespace zero {
+
+partition::layout engine::make_layout(const config::settings& how) const {
+    std::vector<partition::item> items;
+    for (const auto& t : registry_.all())
+        items.push_back({t.count, t.type, t.group, t.library_owned, !config::resolve_group(options_, t.group).frozen});
+    return {items, stage::layout_rules(how, ranks_->nodes())};
+}
+
+namespace {
+
+std::int64_t largest_slice_bytes(const partition::layout& space) {
+    std::int64_t most = 0;
+    for (const auto& b : space.buckets())
+        if (b.trainable) most = std::max(most, b.slice * size_of(sum_type(b.type)));
+    return most;
+}
+
+}  // namespace
+
+partition::forecast engine::make_forecast(const partition::layout& space, const config::settings& how) const {
+    partition::plan_rules rules;
+    rules.stage = how.stage;
+    rules.optimizer_states = static_cast<int>(stage::optimizer_states(how).size());
+    rules.user_states = static_cast<int>(user_states_.size());
+    rules.ring = stage::ring_size;
+    rules.exchange_bytes = ranks_->scratch_bytes(largest_slice_bytes(space));
+    rules.publish_bytes = stage::publish_bytes(space, how.allgather_bucket_size);
+    return partition::plan(space, rules);
+}
+
+std::pair<std::int64_t, std::int64_t> engine::forecast(place where) const {
+    require(!committed(), code::state, "zero_forecast comes before zero_commit; afterwards zero_memory tells what is taken");
+    if (where != place::host) return {0, 0};
+    const auto how = config::resolve(options_, ranks_->size(), largest_tensor());
+    const auto all = make_forecast(make_layout(how), how);
+    return {ledger_.bytes(where) + all.total(), std::max(ledger_.peak(where), ledger_.bytes(where) + all.peak())};
+}
+
+void engine::commit() {
+    config::settings how;
+    agreement_->enter(calls::commit(0), [&] {
+        require(!committed(), code::state, "zero_commit was called already");
+        how = config::resolve(options_, ranks_->size(), largest_tensor());
+    });
+    agreement_->enter({"zero_commit (options)", calls::commit(0).number, run_->options_digest}, [] {});
+    compare_tensors();
+    for (const auto& line : options_.notices()) log_->once(log_level::info, line);
+
+    settings_ = how;
+    layout_ = make_layout(settings_);
+    context_ = std::make_unique<stage::context>(stage::context{registry_, layout_, *ranks_, ledger_, *log_, settings_});
+    auto fresh = stage::make(*context_);
+    agreement_->settle(calls::commit(1), [&] { fresh->take_values(); });
+    stage_ = std::move(fresh);  // from here on a failure must take it back
+    try {
+        spread_initial_values();
+        agreement_->settle(calls::commit(2), [&] {
+            stage_->take_rest(stage::optimizer_states(settings_), user_states_);
+            ranks_->reserve(ledger_, largest_slice_bytes(layout_));
+        });
+    } catch (...) {
+        stage_.reset();
+        throw;
+    }
+    for (int b = 0; b < context_->buckets(); ++b) stage_->moves().refresh_masters(b, {0, context_->bucket(b).padded});
+    refresh_groups();
+    run_->scale = optimizer::loss_scale(settings_.loss_scaling);
+    run_->received.assign(static_cast<std::size_t>(registry_.count()), 0);
+    run_->holders.assign(static_cast<std::size_t>(registry_.count()), 0);
+    if (settings_.overlap_comm && comm::mpi_thread_level() < 3)  // MPI_THREAD_MULTIPLE
+        log_->once(log_level::info, "overlap_comm: without MPI_THREAD_MULTIPLE reductions progress inside the library's calls only");
+}
+
+// A difference is said with the first tensor that differs, not as a digest.
+void engine::compare_tensors() {
+    const auto line = [](const tensor& t) {
+        return fmt::format("'{}' {} {} group {}", t.name, name(t.type), shape_text(t.dims), t.group);
+    };
+    std::string mine;
+    for (const auto& t : registry_.all()) mine += line(t) + "\n";
+    for (const auto& s : user_states_) mine += "state '" + s + "'\n";
+    const std::int64_t half[2] = {static_cast<std::int64_t>(digest(mine) >> 33), static_cast<std::int64_t>(digest(mine) & 0x7fffffff)};
+    std::vector<std::int64_t> bounds{half[0], -half[0], half[1], -half[1]};
+    ranks_->all_reduce(bounds, comm::combine::maximum);
+    if (bounds[0] == -bounds[1] && bounds[2] == -bounds[3]) return;
+    const std::string theirs = ranks_->broadcast(mine, 0);
+    agreement_->settle(calls::commit(3), [&] {
+        if (mine == theirs) return;
+        const auto lines = [](const std::string& text) {
+            std::vector<std::string> all;
+            for (std::size_t at = 0; at < text.size();) {
+                const std::size_t end = text.find('\n', at);
+                all.push_back(text.substr(at, end - at));
+                at = end + 1;
+            }
+            return all;
+        };
+        const auto a = lines(mine), b = lines(theirs);
+        std::size_t i = 0;
+        while (i < a.size() && i < b.size() && a[i] == b[i]) ++i;
+        fail(code::mismatch, "entry {} of the registered parameters is {} here and {} on rank 0: register the same names, types, shapes and groups "
+             "in the same order on all ranks", i, i < a.size() ? a[i] : "missing", i < b.size() ? b[i] : "missing");
+    });
+}
+
+void engine::spread_initial_values() {
+    const int root = settings_.broadcast_initial ? 0 : -1;
+    for (int b = 0; b < context_->buckets(); ++b) {
+        const auto& bucket = context_->bucket(b);
+        if (bucket.library_owned) continue;  // zeros everywhere
+        if (bucket.whole_values) {
+            stage_->moves().spread_bucket(b, root);
+            continue;
+        }
+        for (int id : bucket.tensors) stage_->moves().spread(id, root, registry_.at(id).values);
+    }
+}
+
+}  // namespace zero

@@ -1,0 +1,227 @@
+// Construction, options, registration and looks at the state. See engine.hpp; commit.cpp, whole.cpp, step.cpp and
+// report.cpp hold the other calls.
+#include "engine/engine.hpp"
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "engine/run.hpp"
+
+namespace zero {
+
+engine::engine(const void* mpi_comm, const std::string& config) {
+    ranks_ = comm::make(mpi_comm, {});
+    agreement_ = std::make_unique<agreement>(*ranks_);
+    log_ = std::make_unique<zero::log>(ranks_->rank());
+    run_ = std::make_unique<run>();
+    agreement_->enter(calls::init(0), [&] {
+        options_.read(config);
+        settings_ = config::resolve(options_, ranks_->size(), 0);
+    });
+    agreement_->enter(calls::init(digest(options_.as_json())), [] {});
+    // The level of communication follows from options that are only now known.
+    if (settings_.node_size > 0 || settings_.largest_count > 0) {
+        auto again = comm::make(mpi_comm, {settings_.node_size, settings_.largest_count});
+        ranks_ = std::move(again);
+        agreement_ = std::make_unique<agreement>(*ranks_);
+    }
+    run_->options_digest = digest(options_.as_json());
+    if (settings_.log_level >= 0) log_->level(static_cast<log_level>(settings_.log_level));
+}
+
+engine::~engine() = default;
+
+void engine::set_model_comm(const void* mpi_comm) {
+    std::unique_ptr<comm::communicator> model;
+    agreement_->enter(calls::set_model_comm(), [&] {
+        require(!committed(), code::state, "zero_set_model_comm comes before zero_commit");
+    });
+    model = comm::make(mpi_comm, {});
+    model_ = std::move(model);
+    agreement_->also_over(model_.get());
+}
+
+bool engine::committed() const noexcept { return stage_ != nullptr; }
+
+void engine::require_committed(const char* call) const {
+    require(committed(), code::state, "{} comes after zero_commit", call);
+}
+
+// --- options ---
+
+template <typename Value>
+void engine::set_option(const std::string& key, const Value& value) {
+    if (committed())
+        require(options_.is_run_time(key), code::state, "{} is fixed by zero_commit: set it before, or in the configuration", key);
+    const auto before = options_;
+    try {
+        options_.set(key, value);
+        settings_ = config::resolve(options_, ranks_->size(), committed() ? largest_tensor() : 0);
+        if (committed()) refresh_groups();
+    } catch (...) {
+        options_ = before;
+        throw;
+    }
+    run_->options_digest = digest(options_.as_json());
+    if (settings_.log_level >= 0) log_->level(static_cast<log_level>(settings_.log_level));
+}
+
+void engine::set(const std::string& key, std::int64_t value) { set_option(key, value); }
+void engine::set(const std::string& key, double value) { set_option(key, value); }
+void engine::set(const std::string& key, const std::string& value) { set_option(key, value); }
+
+std::int64_t engine::largest_tensor() const {
+    std::int64_t most = 0;
+    for (const auto& t : registry_.all()) most = std::max(most, t.count);
+    return most;
+}
+
+void engine::refresh_groups() {
+    std::vector<config::group_settings> fresh;
+    for (int g = 0; g < groups_; ++g) fresh.push_back(config::resolve_group(options_, g));
+    for (int g = 0; g < groups_ && !run_->groups.empty(); ++g) {
+        bool frozen_at_commit = false;
+        for (const auto& b : layout_.buckets()) frozen_at_commit |= b.group == g && !b.trainable;
+        require(!frozen_at_commit || fresh[static_cast<std::size_t>(g)].frozen, code::state,
+                "groups.{}.frozen: the group was frozen at zero_commit and has no optimizer states; commit it trainable and freeze it afterwards", g);
+    }
+    run_->groups = std::move(fresh);
+}
+
+namespace {
+
+// "memory.parameters" and the like: bytes of one purpose in this rank's ledger.
+std::optional<std::int64_t> ledger_entry(const ledger& book, const std::string& key) {
+    for (int p = 0; p < static_cast<int>(purpose::count_); ++p)
+        if (key == std::string("memory.") + name(static_cast<purpose>(p))) return book.bytes(static_cast<purpose>(p));
+    return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> engine::state_integer(const std::string& key) const {
+    if (key == "step") return run_->step;
+    if (key == "micro_step") return run_->micro_step;
+    if (key == "skipped_steps") return run_->skipped;
+    if (key == "overflow") return run_->overflow ? 1 : 0;
+    if (key == "rank") return ranks_->rank();
+    if (key == "size") return ranks_->size();
+    if (key == "nodes") return ranks_->nodes().nodes;
+    if (key == "sent.reduce_bytes") return ranks_->sent().reduce_bytes;
+    if (key == "sent.gather_bytes") return ranks_->sent().gather_bytes;
+    if (key == "owned_elements" || key == "live_elements") {
+        require_committed("reading the number of elements");
+        return key == "owned_elements" ? owned_elements() : live_elements();
+    }
+    return ledger_entry(ledger_, key);
+}
+
+std::int64_t engine::owned_elements() const {
+    return settings_.stage == 0 ? layout_.elements() : layout_.owned_elements(ranks_->rank());
+}
+
+// Elements whose values are on this rank right now: whole tensors, own slices of the others, gathered copies.
+std::int64_t engine::live_elements() const {
+    std::int64_t live = stage_->copies().live_elements();
+    for (const auto& t : registry_.all())
+        live += stage_->is_whole(t.id) ? t.count : layout_.owned(t.id, ranks_->rank()).count;
+    return live;
+}
+
+std::int64_t engine::get_integer(const std::string& key) const {
+    if (const auto state = state_integer(key)) return *state;
+    return options_.integer(key);
+}
+
+double engine::get_real(const std::string& key) const {
+    if (key == "grad_norm") return run_->grad_norm;
+    if (key == "loss_scale") return committed() ? run_->scale.value() : optimizer::loss_scale(settings_.loss_scaling).value();
+    if (key == "lr") return rate_of_next_update();
+    if (const auto state = state_integer(key)) return static_cast<double>(*state);
+    return options_.real(key);
+}
+
+std::string engine::get_text(const std::string& key) const {
+    if (key == "grad_norm" || key == "loss_scale" || key == "lr") return fmt::format("{}", get_real(key));
+    if (const auto state = state_integer(key)) return fmt::format("{}", *state);
+    return options_.text(key);
+}
+
+double engine::rate_of_next_update() const {
+    return settings_.lr_schedule.rate(run_->step - 1, settings_.numbers.lr);
+}
+
+// --- registration ---
+
+int engine::add_group(const std::string& json) {
+    require(!committed(), code::state, "zero_group comes before zero_commit");
+    options_.add_group(json, groups_);
+    run_->options_digest = digest(options_.as_json());
+    return groups_++;
+}
+
+int engine::add_tensor(const std::string& name, dtype type, std::span<const std::int64_t> dims, void* values, int group) {
+    require(!committed(), code::state, "zero_register comes before zero_commit: the list of parameters is frozen by it");
+    require(group >= 0 && group < groups_, code::argument, "parameter '{}': group {} does not exist; zero_group gave 1 to {}", name, group, groups_ - 1);
+    return registry_.add(name, type, dims, values, group);
+}
+
+void engine::add_state(const std::string& name) {
+    require(!committed(), code::state, "zero_state comes before zero_commit");
+    check_name(name, "state");
+    static const std::set<std::string> taken{"value", "master", "gradient", "exp_avg", "exp_avg_sq", "momentum", "sum"};
+    require(taken.count(name) == 0 && std::find(user_states_.begin(), user_states_.end(), name) == user_states_.end(), code::argument,
+            "state '{}' exists already: choose another name", name);
+    user_states_.push_back(name);
+}
+
+void engine::attach(const attachment& what) {
+    check_name(what.name, "attached array");
+    require(what.count == 0 || what.data != nullptr, code::argument, "attached array '{}' has no data", what.name);
+    for (const auto& other : attachments_)
+        require(other.name != what.name, code::argument, "an array '{}' is attached already: choose another name", what.name);
+    attachments_.push_back(what);
+}
+
+void engine::rebind(int id, void* values) {
+    require_committed("zero_rebind");
+    const auto& t = registry_.at(id);
+    require(!t.library_owned, code::state, "'{}' belongs to the library: there is no array of yours to move", t.name);
+    require(stage_->is_whole(id), code::state, "'{}' is held in slices (stage 3): the library does not use your array after zero_commit", t.name);
+    require(run_->holders[static_cast<std::size_t>(id)] == 0, code::state, "'{}' is gathered: zero_release it before zero_rebind", t.name);
+    registry_.rebind(id, values);
+}
+
+// --- looks for checkpoints ---
+
+std::vector<std::string> engine::state_names(int id) const {
+    require_committed("reading the states");
+    if (!stage_->memory().trainable(layout_.where(id).bucket)) return {};
+    return stage_->memory().state_names();
+}
+
+owned_part engine::owned(int id, const std::string& state) {
+    require_committed("reading owned parts");
+    const auto part = layout_.owned(id, ranks_->rank());
+    owned_part mine;
+    mine.tensor = id;
+    mine.first = part.first;
+    mine.count = part.count;
+    mine.type = stage_->memory().vector_type(id, state);
+    mine.data = part.count > 0 ? stage_->memory().vector(id, state, part.first) : nullptr;
+    return mine;
+}
+
+progress_state engine::progress() const { return {run_->step, run_->skipped, run_->scale.state(), rate_of_next_update()}; }
+
+void engine::restore(const progress_state& from) {
+    run_->step = from.step;
+    run_->skipped = from.skipped;
+    run_->scale.restore(from.scale);
+}
+
+bool engine::window_open() const noexcept { return run_->now != run::phase::idle; }
+
+std::pair<std::int64_t, std::int64_t> engine::memory(place where) const { return {ledger_.bytes(where), ledger_.peak(where)}; }
+
+}  // namespace zero

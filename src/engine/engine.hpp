@@ -1,0 +1,184 @@
+// The one object behind a handle. It checks the caller's order of calls, takes part in agreements, and hands the work to
+// the stage. Public functions correspond to zero.h one to one; "(c)" = collective. All failures are zero::error.
+// Not here: the C ABI (capi/), files (checkpoints/), the ZeRO schedules (stage/).
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.hpp"
+#include "config/options.hpp"
+#include "config/settings.hpp"
+#include "core/agreement.hpp"
+#include "core/exact_sum.hpp"
+#include "core/ledger.hpp"
+#include "core/log.hpp"
+#include "optimizer/loss_scale.hpp"
+#include "partition/plan.hpp"
+#include "tensor/registry.hpp"
+
+namespace zero {
+
+namespace stage {
+class sharded;
+struct context;
+struct totals;
+}  // namespace stage
+
+// The caller's own array that travels in checkpoints.
+struct attachment {
+    std::string name;
+    dtype type = dtype::f64;
+    std::vector<std::int64_t> dims;
+    std::int64_t count = 0;
+    void* data = nullptr;
+    bool per_rank = false;
+};
+
+// A vector of one tensor as a checkpoint sees it. "value" is the master where there is one.
+struct owned_part {
+    int tensor = -1;
+    std::int64_t first = 0, count = 0;  // elements of the flattened tensor that this rank owns
+    dtype type = dtype::f32;            // type of the data
+    void* data = nullptr;               // may be written (load), then adopt() makes it known everywhere
+};
+
+// What is restored besides vectors.
+struct progress_state {
+    std::int64_t step = 0, skipped = 0;
+    optimizer::loss_scale::snapshot scale;
+    double lr = 0;
+};
+
+class engine {
+public:
+    engine(const void* mpi_comm, const std::string& config);                            // (c)
+    ~engine();
+    engine(const engine&) = delete;
+    engine& operator=(const engine&) = delete;
+
+    void set_model_comm(const void* mpi_comm);                                          // (c)
+    void set(const std::string& key, std::int64_t value);
+    void set(const std::string& key, double value);
+    void set(const std::string& key, const std::string& value);
+    std::int64_t get_integer(const std::string& key) const;
+    double get_real(const std::string& key) const;
+    std::string get_text(const std::string& key) const;
+    int add_group(const std::string& json);
+    int add_tensor(const std::string& name, dtype type, std::span<const std::int64_t> dims, void* values, int group);
+    void add_state(const std::string& name);
+    void attach(const attachment& what);
+    std::pair<std::int64_t, std::int64_t> forecast(place where) const;                  // bytes, peak
+
+    void commit();                                                                      // (c)
+    void fill(int id, const std::string& kind, double a, double b, std::uint64_t seed); // (c)
+
+    void* gather(int id);                                                               // (c)
+    void prefetch(int id);                                                              // (c)
+    void release(int id);
+    void gather_list(std::span<const int> ids, void** values);                          // (c)
+    void release_list(std::span<const int> ids);
+    void scatter(int id, int root, const void* values);                                 // (c)
+    void gather_to(int id, int root, void* buffer);                                     // (c)
+    void gather_state(int id, const std::string& state, int root, void* buffer);        // (c)
+    void scatter_state(int id, const std::string& state, int root, const void* buffer); // (c)
+    void rebind(int id, void* values);
+
+    void* gradient(int id);
+    void reduce(int id, double factor, const void* gradient);
+    void reduce_list(std::span<const int> ids, const void* const* gradients);
+    void step();                                                                        // (c)
+    void finish();                                                                      // (c)
+    owned_part slice(int id, const std::string& state);
+    void publish();                                                                     // (c)
+    double dot(const std::string& a, const std::string& b, int group);                  // (c)
+    void wait();                                                                        // (c)
+
+    std::pair<std::int64_t, std::int64_t> memory(place where) const;                    // bytes, peak
+    std::string report();                                                               // (c)
+    void close();                                                                       // (c) the collective half of finalize
+
+    // --- for checkpoints: local looks at a committed context; every one of them throws code::state before commit ---
+    const registry& tensors() const noexcept { return registry_; }
+    const partition::layout& space() const noexcept { return layout_; }
+    const config::options& options() const noexcept { return options_; }
+    const config::settings& settings() const noexcept { return settings_; }
+    std::span<const attachment> attachments() const noexcept { return attachments_; }
+    std::vector<std::string> state_names(int tensor) const;   // optimizer and user states kept for it; empty when frozen
+    owned_part owned(int tensor, const std::string& state);   // "value" or one of state_names: what this rank saves (1/P in every stage)
+    progress_state progress() const;
+    void restore(const progress_state& from);
+    void adopt();                                             // (c) owned parts were rewritten: values (and in stage 0 states) everywhere follow
+    bool window_open() const noexcept;                        // between the first reduce and the step that ends the window
+    agreement& agree() noexcept { return *agreement_; }
+    comm::communicator& ranks() noexcept { return *ranks_; }
+    comm::communicator* model_ranks() noexcept { return model_.get(); }
+    zero::log& logger() noexcept { return *log_; }
+    ledger& book() noexcept { return ledger_; }
+
+private:
+    struct run;                                               // what changes from step to step (engine/run.hpp)
+
+    bool committed() const noexcept;
+    void require_committed(const char* call) const;
+    template <typename Value>
+    void set_option(const std::string& key, const Value& value);
+    void refresh_groups();
+    std::int64_t largest_tensor() const;
+    std::optional<std::int64_t> state_integer(const std::string& key) const;
+    std::int64_t owned_elements() const;
+    std::int64_t live_elements() const;
+    double rate_of_next_update() const;
+
+    // commit.cpp
+    partition::layout make_layout(const config::settings& how) const;
+    partition::forecast make_forecast(const partition::layout& space, const config::settings& how) const;
+    void compare_tensors();
+    void spread_initial_values();
+
+    // whole.cpp
+    bool gathers_meet() const;                                // gathers communicate: some tensor is held in slices
+    const tensor& checked(int id, const char* call) const;
+    const tensor& checked_root(int id, int root, const char* call) const;
+    void check_state(const tensor& t, const std::string& state, const char* call) const;
+    void received(int id);
+
+    // step.cpp
+    void open_window();
+    double divisor(std::int64_t micro_steps) const;
+    void check_stale() const;
+    void check_unused();
+    bool finish_micro_step(bool late_anywhere);
+    void reduce_scaled_list(std::span<const int> ids, double factor, const void* const* gradients);
+    double sum_over_ranks(exact_sum mine, bool& finite);
+    void agree_on_norm(const stage::totals& mine);
+    void apply_update(bool written_anywhere, bool copies_open_anywhere);
+    void close_window();
+    void warn_small_moments();
+    call with_phase(call what) const;
+
+    ledger ledger_;                                           // first: outlives every buffer
+    std::unique_ptr<comm::communicator> ranks_, model_;
+    std::unique_ptr<zero::log> log_;
+    std::unique_ptr<agreement> agreement_;
+    config::options options_;
+    config::settings settings_;
+    registry registry_;
+    partition::layout layout_;
+    std::vector<attachment> attachments_;
+    std::vector<std::string> user_states_;
+    std::unique_ptr<stage::context> context_;
+    std::unique_ptr<stage::sharded> stage_;
+    std::unique_ptr<run> run_;
+    int groups_ = 1;
+};
+
+// zero_estimate: model states per rank (parameters, gradients, masters, optimizer states), no MPI, no allocation.
+struct estimate { std::int64_t device = 0, host = 0, nvme = 0; };
+estimate estimate_memory(const std::string& config, dtype type, int ranks, int nodes, std::int64_t elements, std::int64_t largest);
+
+}  // namespace zero

@@ -1,0 +1,372 @@
+// The life of a step: hand-over, finish, update, publish. Decisions that change control flow are taken on agreed data.
+#include <chrono>
+#include <cmath>
+
+#include "core/error.hpp"
+#include "engine/run.hpp"
+#include "optimizer/optimizer.hpp"
+#include "tensor/vector.hpp"
+
+namespace zero {
+
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+// --- hand-over ---
+
+// The mean is one division: by ranks, micro-steps and the loss scale the gradients were produced with.
+double engine::divisor(std::int64_t micro_steps) const {
+    const double scale = run_->scale.value();
+    return settings_.gradient_sum ? scale : scale * static_cast<double>(micro_steps) * ranks_->size();
+}
+
+void engine::open_window() {
+    if (run_->now == run::phase::open) return;
+    std::vector<char> active, counted;
+    for (const auto& b : layout_.buckets()) {
+        const auto& group = run_->groups[static_cast<std::size_t>(b.group)];
+        active.push_back(b.trainable && !group.frozen);
+        counted.push_back(!group.model_replicated || model_ == nullptr || model_->rank() == 0);
+    }
+    stage_->gradients().begin_window(std::move(active), std::move(counted), settings_.accumulation_steps, divisor(settings_.accumulation_steps));
+    run_->now = run::phase::open;
+    run_->micro_step = 0;
+    run_->gradient_readable = false;
+    run_->written.clear();
+}
+
+void* engine::gradient(int id) {
+    const auto& t = checked(id, "zero_gradient");
+    require(stage_->memory().trainable(layout_.where(id).bucket), code::state, "'{}' is frozen: there is no buffer for its gradient", t.name);
+    open_window();
+    run_->micro_step_ended = false;
+    return stage_->gradients().buffer_for(id);
+}
+
+void engine::reduce(int id, double factor, const void* gradient) {
+    const int ids[1] = {id};
+    const void* gradients[1] = {gradient};
+    reduce_scaled_list(ids, factor, gradients);
+}
+
+void engine::reduce_list(std::span<const int> ids, const void* const* gradients) { reduce_scaled_list(ids, 1, gradients); }
+
+void engine::reduce_scaled_list(std::span<const int> ids, double factor, const void* const* gradients) {
+    require(std::isfinite(factor), code::argument, "zero_reduce_scaled: the factor must be finite");
+    for (std::size_t i = 0; i < ids.size(); ++i) {  // all or nothing: checked before the first is added
+        const auto& t = checked(ids[i], "zero_reduce");
+        const bool built = run_->now == run::phase::open && stage_->gradients().has_pending(ids[i]);
+        require(gradients[i] != nullptr || built || t.count == 0 || factor == 0, code::argument,
+                "zero_reduce of '{}': the gradient is NULL and no buffer of zero_gradient is being filled for it", t.name);
+    }
+    open_window();
+    run_->micro_step_ended = false;
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+        const auto& b = context_->bucket(layout_.where(ids[i]).bucket);
+        if (!b.trainable || run_->groups[static_cast<std::size_t>(b.group)].frozen) continue;  // accepted and dropped
+        stage_->gradients().add(ids[i], factor, gradients[i]);
+    }
+}
+
+// --- checks before anything changes ---
+
+// Slices that were never fetched since the last update: the gradient cannot belong to the present values.
+void engine::check_stale() const {
+    if (!settings_.stale_check || settings_.stage != 3) return;
+    for (const auto& t : registry_.all()) {
+        if (stage_->is_whole(t.id) || t.count == 0 || run_->received[static_cast<std::size_t>(t.id)]) continue;
+        require(!stage_->gradients().handed_in_window(t.id), code::state,
+                "'{}' received a gradient but its values were not fetched since the last update, so the gradient was computed from old values: "
+                "call zero_gather or zero_gather_to (root ZERO_EVERYONE) before computing, or set libzero.stale_check to false", t.name);
+    }
+}
+
+// zero_optimization.ignore_unused_parameters = false: a trainable tensor that no rank handed over is an error.
+void engine::check_unused() {
+    if (settings_.ignore_unused_parameters) return;
+    std::vector<std::int64_t> used;
+    for (const auto& t : registry_.all()) {
+        const auto& b = context_->bucket(layout_.where(t.id).bucket);
+        const bool idle = !b.trainable || run_->groups[static_cast<std::size_t>(b.group)].frozen || t.count == 0;
+        used.push_back(idle || (run_->now == run::phase::open && stage_->gradients().handed_in_window(t.id)) ? 1 : 0);
+    }
+    ranks_->all_reduce(used, comm::combine::maximum);
+    for (const auto& t : registry_.all())
+        require(used[static_cast<std::size_t>(t.id)] != 0, code::state,
+                "'{}' got no gradient from any rank in this window: hand one over, freeze its group, or set "
+                "zero_optimization.ignore_unused_parameters to true", t.name);
+}
+
+call engine::with_phase(call what) const {
+    const auto finished = static_cast<std::int64_t>(run_->now == run::phase::finished) + 2 * static_cast<std::int64_t>(run_->micro_step_ended);
+    what.digest = digest_of({finished, static_cast<std::int64_t>(run_->options_digest)});
+    return what;
+}
+
+// --- finish ---
+
+namespace {
+
+struct ballot {
+    std::int64_t late = 0, copies_open = 0, written = 0;
+    std::span<std::int64_t> votes() { return {&late, 3}; }
+};
+
+}  // namespace
+
+// Ends a micro-step; true at the end of the window, when the owned slices are complete.
+bool engine::finish_micro_step(bool late_anywhere) {
+    const auto start = std::chrono::steady_clock::now();
+    open_window();
+    const bool boundary = run_->micro_step + 1 >= settings_.accumulation_steps || options_.integer("libzero.end_window") != 0;
+    if (boundary) check_unused();
+    stage_->gradients().finish(boundary, divisor(run_->micro_step + 1), late_anywhere);
+    ++run_->micro_step;
+    if (boundary) {
+        agree_on_norm(stage_->gradients().norm());
+        run_->now = run::phase::finished;
+        run_->gradient_readable = true;
+        if (options_.integer("libzero.end_window") != 0) {
+            options_.set("libzero.end_window", std::int64_t{0});
+            run_->options_digest = digest(options_.as_json());
+        }
+    }
+    run_->seconds_reducing += seconds_since(start);
+    return boundary;
+}
+
+// Exact sum over all ranks, and over the model's ranks; `finite` becomes the agreement of all.
+double engine::sum_over_ranks(exact_sum mine, bool& finite) {
+    if (!finite) mine.clear();
+    mine.normalize();
+    std::vector<std::int64_t> numbers(mine.data().begin(), mine.data().end());
+    numbers.push_back(finite ? 0 : 1);
+    ranks_->all_reduce(numbers, comm::combine::sum);
+    std::copy_n(numbers.begin(), exact_sum::limbs, mine.data().begin());
+    if (model_ != nullptr) {
+        mine.normalize();  // carries first, so that sums over two communicators cannot overflow a limb
+        std::copy_n(mine.data().begin(), exact_sum::limbs, numbers.begin());
+        model_->all_reduce(numbers, comm::combine::sum);
+        std::copy_n(numbers.begin(), exact_sum::limbs, mine.data().begin());
+    }
+    finite = numbers.back() == 0;
+    return finite ? mine.value() : HUGE_VAL;
+}
+
+void engine::agree_on_norm(const stage::totals& mine) {
+    run_->finite = mine.finite;
+    run_->grad_norm = std::sqrt(sum_over_ranks(mine.squares, run_->finite));
+}
+
+void engine::finish() {
+    ballot agreed;
+    agreement_->enter(with_phase(calls::finish(0)), [&] {
+        require_committed("zero_finish");
+        require(run_->now != run::phase::finished, code::state, "zero_finish: the window is finished already; zero_step or zero_publish comes next");
+        check_stale();
+        agreed.late = run_->now == run::phase::open && stage_->gradients().has_late() ? 1 : 0;
+    }, agreed.votes());
+    run_->micro_step_ended = !finish_micro_step(agreed.late != 0);
+}
+
+// --- update ---
+
+void engine::step() {
+    ballot agreed;
+    agreement_->enter(with_phase(calls::step(0)), [&] {
+        require_committed("zero_step");
+        if (run_->now != run::phase::finished) check_stale();
+        agreed.late = run_->now == run::phase::open && stage_->gradients().has_late() ? 1 : 0;
+        agreed.copies_open = stage_->copies().any_open() ? 1 : 0;
+        agreed.written = run_->written.empty() ? 0 : 1;
+    }, agreed.votes());
+    if (run_->micro_step_ended) {  // zero_finish has done it
+        run_->micro_step_ended = false;
+        return;
+    }
+    if (run_->now != run::phase::finished) {
+        agreed.written = 0;
+        if (!finish_micro_step(agreed.late != 0)) return;
+    }
+    apply_update(agreed.written != 0, agreed.copies_open != 0);
+}
+
+void engine::apply_update(bool written_anywhere, bool copies_open_anywhere) {
+    const auto start = std::chrono::steady_clock::now();
+    if (written_anywhere) {  // the caller wrote into its slices since finish
+        auto names = stage_->memory().state_names();
+        names.insert(names.end(), {"value", "gradient"});
+        std::vector<std::int64_t> flags;
+        for (const auto& n : names) flags.push_back(run_->written.count(n) != 0 ? 1 : 0);
+        ranks_->all_reduce(flags, comm::combine::maximum);
+        std::set<std::string> written;
+        for (std::size_t i = 0; i < names.size(); ++i)
+            if (flags[i] != 0) written.insert(names[i]);
+        stage_->follow(written);
+        if (written.count("gradient") != 0) agree_on_norm(stage_->gradients().measure());
+    }
+    const double clip = settings_.gradient_clipping;
+    run_->overflow = !run_->finite || (clip > 0 && !std::isfinite(run_->grad_norm));
+    if (run_->overflow) {
+        ++run_->skipped;
+        close_window();
+        const double scale = run_->scale.value();
+        require(run_->scale.update(true), code::numeric,
+                "the gradient overflowed although the loss scale is at its minimum {}: the update is skipped; lower the learning rate or "
+                "look for NaN in the model", scale);
+        return;
+    }
+    stage::update_numbers numbers;
+    const double rate = rate_of_next_update();
+    const auto momentum = settings_.lr_schedule.momentum(run_->step - 1);
+    const bool scheduled = settings_.lr_schedule.type != schedule::kind::none;
+    for (const auto& group : run_->groups) {
+        numbers.groups.push_back(group.numbers);
+        auto& mine = numbers.groups.back();
+        if (scheduled) mine.lr = rate * group.lr_ratio;
+        if (momentum) (settings_.optimizer == optimizer::kind::sgd ? mine.momentum : mine.beta1) = *momentum;
+        numbers.frozen.push_back(group.frozen ? 1 : 0);
+    }
+    numbers.clip_factor = optimizer::clip_factor(clip, run_->grad_norm);
+    numbers.step = run_->step + 1;
+    stage_->update(numbers);
+    if (!stage_->optimizer().keeps_gradient()) run_->gradient_readable = false;
+    ++run_->step;
+    run_->scale.update(false);
+    const bool readable = run_->gradient_readable;
+    close_window();
+    run_->gradient_readable = readable;
+    std::fill(run_->received.begin(), run_->received.end(), char{0});
+    stage_->values_changed(copies_open_anywhere);
+    stage_->copies().end_of_step();
+    for (const auto& t : registry_.all())  // copies that stay open were renewed just now
+        if (stage_->copies().is_open(t.id)) received(t.id);
+    warn_small_moments();
+    run_->seconds_updating += seconds_since(start);
+}
+
+void engine::close_window() {
+    run_->now = run::phase::idle;
+    run_->micro_step = 0;
+    run_->micro_step_ended = false;
+    run_->written.clear();
+}
+
+// Squares of gradients below about 1e-21 vanish in fp32: Adam then divides by eps alone.
+void engine::warn_small_moments() {
+    if (run_->warned_small_moments || run_->step > 1) return;
+    const bool has_both = settings_.optimizer == optimizer::kind::adam || settings_.optimizer == optimizer::kind::lamb;
+    if (!has_both) return;
+    std::vector<char> any(run_->groups.size(), 0), visible(run_->groups.size(), 0);
+    for (int b = 0; b < context_->buckets(); ++b) {
+        const auto& bucket = context_->bucket(b);
+        if (!bucket.trainable || sum_type(bucket.type) != dtype::f32) continue;
+        const auto part = stage_->memory().states_part(b);
+        const auto* m = reinterpret_cast<const float*>(stage_->memory().state_at(b, 0, part.first));
+        const auto* v = reinterpret_cast<const float*>(stage_->memory().state_at(b, 1, part.first));
+        const auto group = static_cast<std::size_t>(bucket.group);
+        for (std::int64_t i = 0; i < part.count && !visible[group]; ++i) {
+            any[group] = any[group] || m[i] != 0;
+            visible[group] = m[i] != 0 && v[i] != 0;
+        }
+    }
+    for (std::size_t g = 0; g < any.size(); ++g) {
+        if (!any[g] || visible[g]) continue;
+        log_->warning("group {}: the squares of all gradients are 0 in fp32 (gradients below about 1e-21); scale the loss or use fp64", g);
+        run_->warned_small_moments = true;
+    }
+}
+
+// --- the step in parts ---
+
+owned_part engine::slice(int id, const std::string& state) {
+    const auto& t = checked(id, "zero_slice");
+    check_state(t, state, "zero_slice");
+    require(state != "gradient" || run_->now == run::phase::finished, code::state,
+            "zero_slice: the gradient's slices may be used from zero_finish (at the end of the window) to the next zero_step, zero_publish or zero_reduce");
+    run_->written.insert(state == "master" ? "value" : state);
+    return owned(id, state == "master" ? "value" : state);
+}
+
+void engine::publish() {
+    std::int64_t open = 0;
+    agreement_->enter(with_phase(calls::publish(0)), [&] {
+        require_committed("zero_publish");
+        require(run_->now != run::phase::open, code::state, "zero_publish inside an accumulation window: zero_finish it first");
+        open = stage_->copies().any_open() ? 1 : 0;
+    }, {&open, 1});
+    stage_->publish();
+    std::set<std::string> states(stage_->memory().state_names().begin(), stage_->memory().state_names().end());
+    stage_->follow(states);
+    close_window();
+    run_->gradient_readable = false;
+    std::fill(run_->received.begin(), run_->received.end(), char{0});
+    stage_->values_changed(open != 0);
+    for (const auto& t : registry_.all())
+        if (stage_->copies().is_open(t.id)) received(t.id);
+}
+
+void engine::adopt() {
+    std::int64_t open = 0;
+    agreement_->enter(calls::adopt(), [&] {
+        require_committed("zero_load");
+        open = stage_->copies().any_open() ? 1 : 0;
+    }, {&open, 1});
+    stage_->publish();
+    for (int b = 0; b < context_->buckets(); ++b)  // frozen values changed as well
+        if (!context_->bucket(b).trainable) stage_->moves().publish(b);
+    stage_->follow({stage_->memory().state_names().begin(), stage_->memory().state_names().end()});
+    close_window();
+    run_->gradient_readable = false;
+    std::fill(run_->received.begin(), run_->received.end(), char{0});
+    stage_->values_changed(open != 0);
+}
+
+double engine::dot(const std::string& a, const std::string& b, int group) {
+    agreement_->enter(calls::dot(digest_of({group}, a + "\n" + b)), [&] {
+        require_committed("zero_dot");
+        require(group < groups_, code::argument, "zero_dot: group {} does not exist", group);
+        for (const auto& t : registry_.all()) {
+            if (!stage_->memory().trainable(layout_.where(t.id).bucket)) continue;
+            check_state(t, a, "zero_dot");
+            check_state(t, b, "zero_dot");
+        }
+    });
+    exact_sum sum;
+    bool finite = true;
+    for (const auto& t : registry_.all()) {
+        const auto& bucket = context_->bucket(layout_.where(t.id).bucket);
+        if (!bucket.trainable || (group >= 0 && bucket.group != group)) continue;
+        const bool replicated = run_->groups[static_cast<std::size_t>(bucket.group)].model_replicated;
+        if (replicated && model_ != nullptr && model_->rank() != 0) continue;
+        const auto x = owned(t.id, a == "master" ? "value" : a), y = owned(t.id, b == "master" ? "value" : b);
+        if (x.count > 0) finite &= vector::dot(x.type, x.data, y.data, x.count, sum);
+    }
+    return sum_over_ranks(sum, finite);
+}
+
+void engine::wait() {
+    agreement_->enter(calls::wait(), [&] { require_committed("zero_wait"); });
+}
+
+void engine::close() {
+    std::int64_t votes[2] = {0, 0};
+    agreement_->enter(calls::finalize(), [&] {
+        if (!committed()) return;
+        votes[0] = run_->now == run::phase::open ? 1 : 0;
+        votes[1] = votes[0] != 0 && stage_->gradients().has_late() ? 1 : 0;
+    }, votes);
+    if (!committed()) return;
+    if (votes[0] != 0) {  // what is on its way arrives, so that no message is left behind
+        open_window();
+        stage_->gradients().finish(true, 1, votes[1] != 0);
+    }
+    stage_->copies().drop_idle();
+}
+
+}  // namespace zero

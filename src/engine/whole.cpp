@@ -1,0 +1,261 @@
+// Whole values: gather and release, to and from buffers of the caller, fill. See engine.hpp.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numbers>
+
+#include "core/error.hpp"
+#include "engine/run.hpp"
+#include "tensor/vector.hpp"
+
+namespace zero {
+
+bool engine::gathers_meet() const {
+    if (settings_.sanity_checks) return true;
+    const auto buckets = layout_.buckets();
+    return std::any_of(buckets.begin(), buckets.end(), [](const auto& b) { return !b.whole_values; });
+}
+
+const tensor& engine::checked(int id, const char* call) const {
+    require_committed(call);
+    return registry_.at(id);
+}
+
+const tensor& engine::checked_root(int id, int root, const char* call) const {
+    const auto& t = checked(id, call);
+    require(root >= -1 && root < ranks_->size(), code::argument, "{}: root {} is no rank; 0 to {} or ZERO_EVERYONE", call, root, ranks_->size() - 1);
+    return t;
+}
+
+void engine::received(int id) { run_->received[static_cast<std::size_t>(id)] = 1; }
+
+namespace {
+
+using wish = stage::gathered::wish;
+
+// Votes travel as maxima: the largest lacking, the smallest ahead.
+std::array<std::int64_t, 2> votes_of(const wish& mine) { return {mine.lacking ? 1 : 0, -mine.ahead}; }
+wish wish_of(const std::array<std::int64_t, 2>& votes) { return {votes[0] != 0, -votes[1]}; }
+
+}  // namespace
+
+void* engine::gather(int id) {
+    void* whole[1] = {nullptr};
+    const int ids[1] = {id};
+    gather_list(ids, whole);
+    return whole[0];
+}
+
+void engine::gather_list(std::span<const int> ids, void** values) {
+    const auto check = [&] {
+        for (int id : ids) checked(id, "zero_gather");
+    };
+    if (!committed() || !gathers_meet()) {
+        check();
+        for (std::size_t i = 0; i < ids.size(); ++i) {
+            ++run_->holders[static_cast<std::size_t>(ids[i])];
+            received(ids[i]);
+            values[i] = stage_->whole(ids[i]);
+        }
+        return;
+    }
+    auto& copies = stage_->copies();
+    std::array<std::int64_t, 2> votes{0, 0};
+    agreement_->enter(calls::gather(digest(ids.data(), ids.size_bytes())), [&] {
+        check();
+        wish all{false, 0};
+        for (int id : ids) {
+            if (stage_->is_whole(id)) continue;
+            const wish one = copies.prepare(id);
+            all = {all.lacking || one.lacking, one.ahead};
+        }
+        votes = votes_of(all);
+    }, votes);
+    const wish agreed = wish_of(votes);
+    for (int id : ids)
+        if (!stage_->is_whole(id)) copies.begin(id, agreed);
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+        const int id = ids[i];
+        received(id);
+        if (stage_->is_whole(id)) {
+            ++run_->holders[static_cast<std::size_t>(id)];
+            values[i] = stage_->whole(id);
+        } else {
+            values[i] = copies.finish(id, agreed);
+        }
+    }
+}
+
+void engine::prefetch(int id) {
+    if (!committed() || !gathers_meet()) {
+        checked(id, "zero_prefetch");
+        return;  // whole values are there already
+    }
+    std::array<std::int64_t, 2> votes{0, 0};
+    agreement_->enter(calls::prefetch(digest_of({id})), [&] {
+        checked(id, "zero_prefetch");
+        if (!stage_->is_whole(id)) votes = votes_of(stage_->copies().prepare(id));
+    }, votes);
+    if (!stage_->is_whole(id)) stage_->copies().prefetch(id, wish_of(votes));
+}
+
+void engine::release(int id) {
+    const auto& t = checked(id, "zero_release");
+    if (!stage_->is_whole(id)) return stage_->copies().release(id);
+    auto& holders = run_->holders[static_cast<std::size_t>(id)];
+    require(holders > 0, code::state, "'{}' is released but not gathered: every zero_release needs a zero_gather before it", t.name);
+    --holders;
+}
+
+void engine::release_list(std::span<const int> ids) {
+    for (std::size_t i = 0; i < ids.size(); ++i) {  // all or nothing: each must have as many gathers as the list has releases
+        const auto& t = checked(ids[i], "zero_release_list");
+        const auto wanted = std::count(ids.begin(), ids.end(), ids[i]);
+        const bool held = stage_->is_whole(ids[i]) ? run_->holders[static_cast<std::size_t>(ids[i])] >= wanted : stage_->copies().is_open(ids[i]);
+        require(held, code::state, "'{}' is released but not gathered: every zero_release needs a zero_gather before it", t.name);
+    }
+    for (int id : ids) release(id);
+}
+
+void engine::scatter(int id, int root, const void* values) {
+    std::int64_t open = 0;
+    agreement_->enter(calls::scatter(digest_of({id, root})), [&] {
+        const auto& t = checked_root(id, root, "zero_scatter");
+        const bool gives = root < 0 || root == ranks_->rank();
+        require(!gives || values != nullptr || t.count == 0, code::argument, "zero_scatter of '{}': this rank gives the values, so they may not be NULL", t.name);
+        open = stage_->copies().any_open() ? 1 : 0;
+    }, {&open, 1});
+    stage_->moves().spread(id, root, values);
+    stage_->values_changed(open != 0);
+    if (root < 0 || root == ranks_->rank()) received(id);
+}
+
+void engine::gather_to(int id, int root, void* to) {
+    agreement_->enter(calls::gather_to(digest_of({id, root})), [&] {
+        const auto& t = checked_root(id, root, "zero_gather_to");
+        const bool takes = root < 0 || root == ranks_->rank();
+        require(!takes || to != nullptr || t.count == 0, code::argument, "zero_gather_to of '{}': this rank receives the values, so the buffer may not be NULL", t.name);
+    });
+    const bool takes = root < 0 || root == ranks_->rank();
+    if (!stage_->is_whole(id)) stage_->moves().collect(id, "", root, to);
+    else if (takes && registry_.at(id).count > 0 && to != stage_->whole(id))
+        std::memmove(to, stage_->whole(id), static_cast<std::size_t>(registry_.at(id).bytes()));
+    if (takes) received(id);
+}
+
+void engine::check_state(const tensor& t, const std::string& state, const char* call) const {
+    const int bucket = layout_.where(t.id).bucket;
+    const auto& memory = stage_->memory();
+    const auto& names = memory.state_names();
+    const bool known = state == "value" || state == "master" || state == "gradient" || std::find(names.begin(), names.end(), state) != names.end();
+    require(known, code::argument, "{}: there is no state '{}'; known: value, master, gradient{}{}", call, state, names.empty() ? "" : ", ", fmt::join(names, ", "));
+    require(state == "value" || memory.trainable(bucket), code::argument, "{}: '{}' is frozen and has no '{}'", call, t.name, state);
+    require(state != "gradient" || run_->gradient_readable, code::state,
+            "{}: there is no reduced gradient now; it exists from zero_finish (or zero_step) to the next micro-step", call);
+}
+
+void engine::gather_state(int id, const std::string& state, int root, void* to) {
+    agreement_->enter(calls::gather_state(digest_of({id, root}, state)), [&] {
+        const auto& t = checked_root(id, root, "zero_gather_state");
+        check_state(t, state, "zero_gather_state");
+        const bool takes = root < 0 || root == ranks_->rank();
+        require(!takes || to != nullptr || t.count == 0, code::argument, "zero_gather_state of '{}': this rank receives, so the buffer may not be NULL", t.name);
+    });
+    stage_->moves().collect(id, state == "master" ? "value" : state, root, to);
+}
+
+void engine::scatter_state(int id, const std::string& state, int root, const void* from) {
+    std::int64_t open = 0;
+    agreement_->enter(calls::scatter_state(digest_of({id, root}, state)), [&] {
+        const auto& t = checked_root(id, root, "zero_scatter_state");
+        check_state(t, state, "zero_scatter_state");
+        const bool gives = root < 0 || root == ranks_->rank();
+        require(!gives || from != nullptr || t.count == 0, code::argument, "zero_scatter_state of '{}': this rank gives the values, so they may not be NULL", t.name);
+        open = stage_->copies().any_open() ? 1 : 0;
+    }, {&open, 1});
+    const int bucket = layout_.where(id).bucket;
+    if (state == "gradient") {
+        stage_->moves().spread_vector(id, state, root, from);
+        run_->written.insert(state);
+    } else if (state != "value" && state != "master") {
+        stage_->moves().spread_vector(id, state, root, from);
+    } else if (stage_->memory().has_master(bucket)) {
+        stage_->moves().spread_vector(id, "master", root, from);
+        stage_->moves().round_masters(bucket);
+        stage_->moves().publish(bucket);
+        stage_->values_changed(open != 0);
+    } else {
+        stage_->moves().spread(id, root, from);
+        stage_->values_changed(open != 0);
+    }
+}
+
+// --- fill: counter-based, so that no rank ever needs the whole ---
+
+namespace {
+
+// splitmix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014): its finalizer as a hash.
+std::uint64_t mixed(std::uint64_t x) noexcept {
+    x += 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+double unit(std::uint64_t key, std::uint64_t counter) noexcept {  // [0, 1), 53 bits
+    return static_cast<double>(mixed(key ^ mixed(counter)) >> 11) * 0x1p-53;
+}
+
+enum class fill_kind { constant, uniform, normal };
+
+double element(fill_kind kind, double a, double b, std::uint64_t key, std::int64_t index) noexcept {
+    const auto i = static_cast<std::uint64_t>(index);
+    if (kind == fill_kind::constant) return a;
+    if (kind == fill_kind::uniform) return a + (b - a) * unit(key, i);
+    const double radius = std::sqrt(-2 * std::log(1 - unit(key, 2 * i)));  // Box and Muller, 1958
+    return a + b * radius * std::cos(2 * std::numbers::pi * unit(key, 2 * i + 1));
+}
+
+}  // namespace
+
+void engine::fill(int id, const std::string& kind, double a, double b, std::uint64_t seed) {
+    std::int64_t bits[2];
+    std::memcpy(bits, &a, sizeof a);
+    std::memcpy(bits + 1, &b, sizeof b);
+    fill_kind which = fill_kind::constant;
+    std::int64_t open = 0;
+    agreement_->enter(calls::fill(digest_of({id, bits[0], bits[1], static_cast<std::int64_t>(seed)}, kind)), [&] {
+        checked(id, "zero_fill");
+        if (kind == "uniform") which = fill_kind::uniform;
+        else if (kind == "normal") which = fill_kind::normal;
+        else require(kind == "constant", code::argument, "zero_fill: kind '{}' is not constant, uniform or normal", kind);
+        require(std::isfinite(a) && (which == fill_kind::constant || std::isfinite(b)), code::argument, "zero_fill: a and b must be finite");
+        open = stage_->copies().any_open() ? 1 : 0;
+    }, {&open, 1});
+    const auto& t = registry_.at(id);
+    const auto& seat = layout_.where(id);
+    auto& memory = stage_->memory();
+    const std::uint64_t key = mixed(seed ^ digest(t.name));
+    const auto fill_range = [&](partition::range part, dtype type, auto&& address) {
+        const std::int64_t first = std::max<std::int64_t>(0, part.first - seat.offset);
+        const std::int64_t end = std::min(t.count, part.first + part.count - seat.offset);
+        std::array<double, 512> tile;
+        for (std::int64_t at = first; at < end; at += static_cast<std::int64_t>(tile.size())) {
+            const std::int64_t n = std::min(end - at, static_cast<std::int64_t>(tile.size()));
+            for (std::int64_t i = 0; i < n; ++i) tile[static_cast<std::size_t>(i)] = element(which, a, b, key, at + i);
+            if (is_16bit(t.type)) {  // as its fp32 master is rounded
+                std::array<float, 512> single;
+                vector::convert(dtype::f32, single.data(), dtype::f64, tile.data(), n);
+                vector::convert(type, address(at), dtype::f32, single.data(), n);
+            } else {
+                vector::convert(type, address(at), dtype::f64, tile.data(), n);
+            }
+        }
+    };
+    fill_range(memory.values_part(seat.bucket), t.type, [&](std::int64_t i) { return memory.value(id, i); });
+    if (memory.has_master(seat.bucket))
+        fill_range(memory.states_part(seat.bucket), dtype::f32, [&](std::int64_t i) { return memory.vector(id, "master", i); });
+    stage_->values_changed(open != 0);
+}
+
+}  // namespace zero

@@ -1,0 +1,11 @@
+// The update loops for avx2 (flags.cmake sets the flags), or none where the machine has no such thing.
+// Not here: the loops (kernels_host.inc).
+#ifdef __AVX2__
+#define ZERO_KERNELS avx2_kernels
+#include "optimizer/kernels_host.inc"
+#else
+#include "optimizer/kernels_host.hpp"
+namespace zero::optimizer {
+const kernels* avx2_kernels() noexcept { return nullptr; }
+}  // namespace zero::optimizer
+#endif

@@ -1,0 +1,87 @@
+// The forecast, bucket by bucket; the table in docs/architecture says what is whole and what is a slice in which stage.
+// Not here: taking the memory (stage/), the chunks of the exchange (comm/).
+#include "partition/plan.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/error.hpp"
+
+namespace zero::partition {
+
+namespace {
+
+std::int64_t product(std::int64_t a, std::int64_t b) {
+    std::int64_t result = 0;
+    const bool overflow = __builtin_mul_overflow(a, b, &result);
+    require(!overflow, code::argument, "the model takes more than 2^63-1 bytes: register fewer or smaller tensors");
+    return result;
+}
+
+void grow(std::int64_t& bytes, std::int64_t by) {
+    const bool overflow = __builtin_add_overflow(bytes, by, &bytes);
+    require(!overflow, code::argument, "the model takes more than 2^63-1 bytes: register fewer or smaller tensors");
+}
+
+// Elements of the bucket that a rank keeps, of vectors that are whole up to stage `last_whole` and slices after it.
+std::int64_t kept(const bucket& one, int stage, int last_whole) {
+    return stage <= last_whole ? one.padded : one.slice;
+}
+
+// Values of caller's arrays are the caller's memory; a slice of them (stage 3) is the library's.
+std::int64_t value_elements(const bucket& one) {
+    if (!one.whole_values) return one.slice;
+    return one.library_owned ? one.padded : 0;
+}
+
+// Stages 2 and 3 keep slices of gradients only; whole ones pass through a few staging buckets, used in turn.
+std::int64_t staging_bytes(const layout& space, const plan_rules& how) {
+    if (how.stage < 2 || space.ranks().ranks == 1) return 0;
+    std::int64_t trainable = 0, largest = 0;
+    for (const bucket& one : space.buckets()) {
+        if (!one.trainable) continue;
+        ++trainable;
+        largest = std::max(largest, product(one.padded, size_of(sum_type(one.type))));
+    }
+    return product(std::min(how.ring, trainable), largest);
+}
+
+}  // namespace
+
+std::int64_t forecast::total() const noexcept {
+    return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
+}
+
+std::int64_t forecast::model_states() const noexcept {
+    const auto of = [this](purpose why) { return bytes[static_cast<std::size_t>(why)]; };
+    return of(purpose::parameters) + of(purpose::gradients) + of(purpose::master) + of(purpose::states);
+}
+
+forecast plan(const layout& space, const plan_rules& how) {
+    require(how.stage >= 0 && how.stage <= 3, code::config, "zero_optimization.stage is {}: give 0, 1, 2 or 3",
+            how.stage);
+    forecast result;
+    const auto add = [&result](purpose why, std::int64_t elements, std::int64_t size) {
+        grow(result.bytes[static_cast<std::size_t>(why)], product(elements, size));
+    };
+    for (const bucket& one : space.buckets()) {
+        const std::int64_t sum_size = size_of(sum_type(one.type));
+        add(purpose::parameters, value_elements(one), size_of(one.type));
+        if (!one.whole_values) {
+            result.largest_gather = std::max(result.largest_gather, product(one.padded, size_of(one.type)));
+        }
+        if (!one.trainable) continue;
+        add(purpose::gradients, kept(one, how.stage, 1), sum_size);
+        if (is_16bit(one.type)) add(purpose::master, kept(one, how.stage, 0), sum_size);
+        add(purpose::states, product(kept(one, how.stage, 0), how.optimizer_states + how.user_states), sum_size);
+    }
+    add(purpose::communication, staging_bytes(space, how), 1);
+    add(purpose::communication, how.exchange_bytes, 1);
+    add(purpose::communication, how.publish_bytes, 1);
+    // The sum over purposes must fit too; total() itself cannot fail.
+    std::int64_t all = result.largest_gather;
+    for (const std::int64_t bytes : result.bytes) grow(all, bytes);
+    return result;
+}
+
+}  // namespace zero::partition

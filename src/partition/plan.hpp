@@ -1,0 +1,32 @@
+// The planner: how many bytes a context takes, from the layout alone. The stages allocate exactly these amounts, so the
+// forecast equals the ledger. Formulas: design of ZeRO (Rajbhandari et al., 2020, section 5) with fp32 sums.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "core/ledger.hpp"
+#include "partition/layout.hpp"
+
+namespace zero::partition {
+
+struct plan_rules {
+    int stage = 0;
+    int optimizer_states = 2;     // vectors per trainable element in the sum type
+    int user_states = 0;
+    std::int64_t ring = 2;        // staging buckets of stages 2 and 3
+    std::int64_t exchange_bytes = 0;  // what the communicator's chunks take (comm::communicator::scratch_bytes)
+    std::int64_t publish_bytes = 0;   // staging for values that live in the caller's arrays
+};
+
+struct forecast {
+    std::array<std::int64_t, static_cast<std::size_t>(purpose::count_)> bytes{};
+    std::int64_t total() const noexcept;
+    std::int64_t model_states() const noexcept;  // parameters + gradients + master + states
+    std::int64_t largest_gather = 0;             // stage 3: bytes of the largest bucket of whole values
+    std::int64_t peak() const noexcept { return total() + largest_gather; }  // one tensor gathered at a time
+};
+
+forecast plan(const layout& space, const plan_rules& how);
+
+}  // namespace zero::partition

@@ -1,0 +1,26 @@
+// What every part of a stage works with. The engine owns all of it and outlives the stage.
+#pragma once
+#include "comm/communicator.hpp"
+#include "config/settings.hpp"
+#include "core/ledger.hpp"
+#include "core/log.hpp"
+#include "partition/layout.hpp"
+#include "tensor/registry.hpp"
+
+namespace zero::stage {
+
+struct context {
+    const registry& tensors;
+    const partition::layout& space;
+    comm::communicator& ranks;
+    ledger& book;
+    zero::log& logger;
+    const config::settings& how;
+
+    bool alone() const noexcept { return ranks.size() == 1; }
+    int buckets() const noexcept { return static_cast<int>(space.buckets().size()); }
+    const partition::bucket& bucket(int index) const { return space.buckets()[static_cast<std::size_t>(index)]; }
+    partition::range own_slice(int index) const { return space.slice_of(index, ranks.rank()); }
+};
+
+}  // namespace zero::stage

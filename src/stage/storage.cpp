@@ -1,0 +1,114 @@
+// Takes the memory of a stage and answers where an element lives. See storage.hpp.
+#include "stage/storage.hpp"
+
+#include <algorithm>
+
+namespace zero::stage {
+
+namespace {
+
+std::byte* at(const buffer& memory, std::int64_t index, dtype type) {
+    return memory.data() == nullptr ? nullptr : memory.data() + index * size_of(type);
+}
+
+memory_kind pinned_if(bool wanted) { return wanted ? memory_kind::pinned : memory_kind::plain; }
+
+}  // namespace
+
+bool storage::values_in_library(int bucket) const {
+    const auto& b = all_.bucket(bucket);
+    return b.library_owned || !b.whole_values;
+}
+
+partition::range storage::values_part(int bucket) const {
+    const auto& b = all_.bucket(bucket);
+    return b.whole_values ? partition::range{0, b.padded} : all_.own_slice(bucket);
+}
+
+partition::range storage::states_part(int bucket) const {
+    return how_.whole_states ? partition::range{0, all_.bucket(bucket).padded} : all_.own_slice(bucket);
+}
+
+partition::range storage::gradient_part(int bucket) const {
+    return how_.whole_gradients ? partition::range{0, all_.bucket(bucket).padded} : all_.own_slice(bucket);
+}
+
+void storage::take_values() {
+    shelves_.resize(static_cast<std::size_t>(all_.buckets()));
+    const auto kind = pinned_if(all_.how.offload_param && all_.how.offload_param_pinned);
+    for (int b = 0; b < all_.buckets(); ++b) {
+        if (!values_in_library(b)) continue;
+        const std::int64_t bytes = values_part(b).count * size_of(all_.bucket(b).type);
+        shelves_[static_cast<std::size_t>(b)].values = buffer(all_.book, purpose::parameters, bytes, kind);
+    }
+}
+
+void storage::take_rest(const std::vector<std::string>& optimizer_states, const std::vector<std::string>& user_states) {
+    names_ = optimizer_states;
+    optimizer_states_ = optimizer_states.size();
+    names_.insert(names_.end(), user_states.begin(), user_states.end());
+    const auto kind = pinned_if(all_.how.offload_optimizer && all_.how.offload_optimizer_pinned);
+    for (int b = 0; b < all_.buckets(); ++b) {
+        if (!trainable(b)) continue;
+        auto& mine = shelves_[static_cast<std::size_t>(b)];
+        const std::int64_t width = size_of(sum_type(all_.bucket(b).type));
+        mine.gradients = buffer(all_.book, purpose::gradients, gradient_part(b).count * width);
+        if (has_master(b)) mine.master = buffer(all_.book, purpose::master, states_part(b).count * width, kind);
+        for (std::size_t s = 0; s < names_.size(); ++s)
+            mine.states.emplace_back(all_.book, purpose::states, states_part(b).count * width, kind);
+    }
+}
+
+std::byte* storage::value_at(int bucket, std::int64_t offset) const {
+    return at(shelf(bucket).values, offset - values_part(bucket).first, all_.bucket(bucket).type);
+}
+
+std::byte* storage::gradient_at(int bucket, std::int64_t offset) const {
+    return at(shelf(bucket).gradients, offset - gradient_part(bucket).first, sum_type(all_.bucket(bucket).type));
+}
+
+std::byte* storage::master_at(int bucket, std::int64_t offset) const {
+    return at(shelf(bucket).master, offset - states_part(bucket).first, sum_type(all_.bucket(bucket).type));
+}
+
+std::byte* storage::state_at(int bucket, std::size_t state, std::int64_t offset) const {
+    return at(shelf(bucket).states[state], offset - states_part(bucket).first, sum_type(all_.bucket(bucket).type));
+}
+
+std::byte* storage::value(int tensor, std::int64_t first) const {
+    const auto& seat = all_.space.where(tensor);
+    if (values_in_library(seat.bucket)) return value_at(seat.bucket, seat.offset + first);
+    const auto& t = all_.tensors.at(tensor);
+    return t.values == nullptr ? nullptr : static_cast<std::byte*>(t.values) + first * size_of(t.type);
+}
+
+std::byte* storage::vector(int tensor, const std::string& name, std::int64_t first) const {
+    const auto& seat = all_.space.where(tensor);
+    const std::int64_t offset = seat.offset + first;
+    if (name == "value" || name == "master")
+        return has_master(seat.bucket) ? master_at(seat.bucket, offset) : value(tensor, first);
+    if (!trainable(seat.bucket)) return nullptr;
+    if (name == "gradient") return gradient_at(seat.bucket, offset);
+    const auto found = std::find(names_.begin(), names_.end(), name);
+    if (found == names_.end()) return nullptr;
+    return state_at(seat.bucket, static_cast<std::size_t>(found - names_.begin()), offset);
+}
+
+dtype storage::vector_type(int tensor, const std::string& name) const {
+    const auto& b = all_.bucket(all_.space.where(tensor).bucket);
+    return name == "value" && !b.trainable ? b.type : sum_type(b.type);
+}
+
+std::vector<stretch> storage::stretches(int bucket, partition::range part) const {
+    std::vector<stretch> all;
+    if (values_in_library(bucket)) {
+        const std::int64_t end = std::min(part.first + part.count, all_.bucket(bucket).used);
+        if (end > part.first) all.push_back({part.first, end - part.first, -1, 0});
+        return all;
+    }
+    for (const auto& piece : all_.space.pieces(bucket, part))
+        all.push_back({piece.offset, piece.count, piece.tensor, piece.first});
+    return all;
+}
+
+}  // namespace zero::stage

@@ -1,0 +1,35 @@
+// The optimizer's pass over everything this rank holds states for. Not here: the element updates (optimizer/), and what
+// must have travelled before or travels after (the stages).
+#pragma once
+#include <vector>
+
+#include "optimizer/optimizer.hpp"
+#include "stage/storage.hpp"
+
+namespace zero::stage {
+
+// What one update needs to know, equal on all ranks.
+struct update_numbers {
+    std::vector<optimizer::hyper> groups;  // by group, at the rate of this update
+    std::vector<char> frozen;              // by group
+    double clip_factor = 1;
+    std::int64_t step = 1;                 // number of this update, from 1
+};
+
+class updater {
+public:
+    updater(const context& all, storage& memory, optimizer::kind which) : all_(all), memory_(memory), which_(which) {}
+    void run(const update_numbers& numbers);
+    bool keeps_gradient() const noexcept { return which_ != optimizer::kind::lamb; }
+
+private:
+    optimizer::update_range range_of(int bucket, const stretch& part) const;
+    void run_bucket(int bucket, const update_numbers& numbers);
+    void run_lamb(const update_numbers& numbers);
+
+    const context& all_;
+    storage& memory_;
+    optimizer::kind which_;
+};
+
+}  // namespace zero::stage

@@ -1,0 +1,216 @@
+// Publish, spread and collect. See values.hpp.
+#include "stage/values.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/error.hpp"
+#include "tensor/vector.hpp"
+
+namespace zero::stage {
+
+namespace {
+
+constexpr std::int64_t chunk_bytes = 4 << 20;  // the most that a non-root rank grows by in spread
+
+// True when every slice of the bucket is at most one stretch of one caller's array: nothing to pack.
+bool lands_directly(const partition::layout& space, int bucket) {
+    for (int rank = 0; rank < space.ranks().ranks; ++rank)
+        if (space.pieces(bucket, space.slice_of(bucket, rank)).size() > 1) return false;
+    return true;
+}
+
+std::int64_t staged_slice(const partition::bucket& b, int ranks, std::int64_t allgather_bucket_size) {
+    const std::int64_t most = std::min<std::int64_t>(allgather_bucket_size, chunk_bytes);
+    return std::min(b.slice, std::max(partition::alignment(b.type), most / ranks));
+}
+
+}  // namespace
+
+std::int64_t publish_bytes(const partition::layout& space, std::int64_t allgather_bucket_size) {
+    const int ranks = space.ranks().ranks;
+    std::int64_t most = 0;
+    for (int b = 0; ranks > 1 && b < static_cast<int>(space.buckets().size()); ++b) {
+        const auto& bucket = space.buckets()[static_cast<std::size_t>(b)];
+        if (bucket.library_owned || !bucket.whole_values || !bucket.trainable || lands_directly(space, b)) continue;
+        most = std::max(most, staged_slice(bucket, ranks, allgather_bucket_size) * ranks * size_of(bucket.type));
+    }
+    return most;
+}
+
+values::values(const context& all, storage& memory) : all_(all), memory_(memory) {
+    const std::int64_t bytes = publish_bytes(all.space, all.how.allgather_bucket_size);
+    if (bytes > 0) staging_ = buffer(all.book, purpose::communication, bytes);
+}
+
+void values::gather_vector(int bucket, std::byte* base, dtype type) {
+    if (all_.alone() || all_.bucket(bucket).padded == 0) return;
+    comm::all_gather_request request;
+    const std::int64_t width = size_of(type);
+    for (int rank = 0; rank < all_.ranks.size(); ++rank) {
+        const auto part = all_.space.slice_of(bucket, rank);
+        request.landings.push_back({base + part.first * width, part.count * width});
+    }
+    const auto& own = request.landings[static_cast<std::size_t>(all_.ranks.rank())];
+    request.own = own.data;
+    request.own_bytes = own.bytes;
+    all_.ranks.start_all_gather(std::move(request))->finish();
+}
+
+void values::publish(int bucket) {
+    const auto& b = all_.bucket(bucket);
+    if (all_.alone() || !b.whole_values || b.padded == 0) return;
+    if (b.library_owned) return gather_vector(bucket, memory_.values(bucket), b.type);
+    if (!lands_directly(all_.space, bucket)) return publish_staged(bucket);
+    comm::all_gather_request request;
+    for (int rank = 0; rank < all_.ranks.size(); ++rank) {
+        const auto pieces = all_.space.pieces(bucket, all_.space.slice_of(bucket, rank));
+        if (pieces.empty()) request.landings.push_back({nullptr, 0});
+        else request.landings.push_back({memory_.value(pieces[0].tensor, pieces[0].first), pieces[0].count * size_of(b.type)});
+    }
+    const auto& own = request.landings[static_cast<std::size_t>(all_.ranks.rank())];
+    request.own = own.data;
+    request.own_bytes = own.bytes;
+    all_.ranks.start_all_gather(std::move(request))->finish();
+}
+
+void values::copy_slice(int bucket, partition::range part, std::byte* packed, bool pack) {
+    const std::int64_t width = size_of(all_.bucket(bucket).type);
+    for (const auto& piece : all_.space.pieces(bucket, part)) {
+        std::byte* place = memory_.value(piece.tensor, piece.first);
+        std::byte* image = packed + (piece.offset - part.first) * width;
+        const auto bytes = static_cast<std::size_t>(piece.count * width);
+        if (pack) std::memcpy(image, place, bytes);
+        else std::memcpy(place, image, bytes);
+    }
+}
+
+// Many small arrays of the caller's share a bucket: packed, gathered and unpacked in chunks of every slice.
+void values::publish_staged(int bucket) {
+    const auto& b = all_.bucket(bucket);
+    const int ranks = all_.ranks.size();
+    const std::int64_t width = size_of(b.type), chunk = staged_slice(b, ranks, all_.how.allgather_bucket_size);
+    for (std::int64_t first = 0; first < b.slice; first += chunk) {
+        const std::int64_t count = std::min(chunk, b.slice - first);
+        comm::all_gather_request request;
+        for (int rank = 0; rank < ranks; ++rank)
+            request.landings.push_back({staging_.data() + rank * count * width, count * width});
+        const auto part_of = [&](int rank) { return partition::range{all_.space.slice_of(bucket, rank).first + first, count}; };
+        const auto& own = request.landings[static_cast<std::size_t>(all_.ranks.rank())];
+        copy_slice(bucket, part_of(all_.ranks.rank()), static_cast<std::byte*>(own.data), true);
+        request.own = own.data;
+        request.own_bytes = own.bytes;
+        all_.ranks.start_all_gather(std::move(request))->finish();
+        for (int rank = 0; rank < ranks; ++rank)
+            if (rank != all_.ranks.rank()) copy_slice(bucket, part_of(rank), staging_.data() + rank * count * width, false);
+    }
+}
+
+void values::round_masters(int bucket) {
+    if (!memory_.has_master(bucket)) return;
+    const auto& b = all_.bucket(bucket);
+    for (const auto& s : memory_.stretches(bucket, memory_.states_part(bucket))) {
+        std::byte* to = s.tensor < 0 ? memory_.value_at(bucket, s.offset) : memory_.value(s.tensor, s.first);
+        vector::convert(b.type, to, dtype::f32, memory_.master_at(bucket, s.offset), s.count);
+    }
+}
+
+void values::refresh_masters(int bucket, partition::range part) {
+    if (!memory_.has_master(bucket)) return;
+    const auto held = memory_.states_part(bucket);
+    const std::int64_t first = std::max(held.first, part.first);
+    const std::int64_t end = std::min(held.first + held.count, part.first + part.count);
+    if (end <= first || memory_.master_at(bucket, first) == nullptr) return;  // not taken yet while initial values spread
+    for (const auto& piece : all_.space.pieces(bucket, {first, end - first}))
+        vector::convert(dtype::f32, memory_.master_at(bucket, piece.offset), all_.bucket(bucket).type,
+                        memory_.value(piece.tensor, piece.first), piece.count);
+}
+
+// Initial values of a bucket that lies in the callers' arrays, whole on every rank: few, large messages.
+void values::spread_bucket(int bucket, int root) {
+    const auto& b = all_.bucket(bucket);
+    const std::int64_t width = size_of(b.type), chunk = std::min(b.used, chunk_bytes / width);
+    if (root >= 0 && !all_.alone() && b.used > 0) {
+        buffer passing(all_.book, purpose::communication, chunk * width);
+        for (std::int64_t first = 0; first < b.used; first += chunk) {
+            const partition::range part{first, std::min(chunk, b.used - first)};
+            if (all_.ranks.rank() == root) copy_slice(bucket, part, passing.data(), true);
+            all_.ranks.broadcast(passing.data(), part.count * width, root);
+            if (all_.ranks.rank() != root) copy_slice(bucket, part, passing.data(), false);
+        }
+    }
+    refresh_masters(bucket, {0, b.padded});
+}
+
+namespace {
+
+// Elements of a tensor that lie in a range of its bucket.
+partition::range overlap(std::int64_t seat, std::int64_t count, partition::range part) {
+    const std::int64_t first = std::max<std::int64_t>(0, part.first - seat);
+    const std::int64_t end = std::min(count, part.first + part.count - seat);
+    return {first, std::max<std::int64_t>(0, end - first)};
+}
+
+}  // namespace
+
+// Elements `part` of the tensor are held at `held` (all of them on every rank when `whole`). They come from `from` on the
+// root, chunk by chunk.
+void values::receive(const tensor& t, dtype type, bool whole, partition::range part, std::byte* held, int root, const void* from) {
+    const std::int64_t width = size_of(type);
+    const auto* source = static_cast<const std::byte*>(from);
+    const auto take = [&](std::int64_t first, std::int64_t count, const std::byte* image) {  // `image` holds first..first+count-1
+        const std::int64_t begin = std::max(first, part.first), end = std::min(first + count, part.first + part.count);
+        std::byte* to = held + (begin - part.first) * width;
+        if (end > begin && to != image + (begin - first) * width)
+            std::memmove(to, image + (begin - first) * width, static_cast<std::size_t>((end - begin) * width));
+    };
+    const bool giver = root < 0 || all_.ranks.rank() == root;
+    if (giver) take(0, t.count, source);
+    if (root < 0 || all_.alone() || t.count == 0) return;
+    if (whole) return all_.ranks.broadcast(held, t.count * width, root);
+    const std::int64_t chunk = std::min(t.count, chunk_bytes / width);
+    buffer passing(all_.book, purpose::communication, chunk * width);
+    for (std::int64_t first = 0; first < t.count; first += chunk) {
+        const std::int64_t count = std::min(chunk, t.count - first);
+        if (giver) std::memcpy(passing.data(), source + first * width, static_cast<std::size_t>(count * width));
+        all_.ranks.broadcast(passing.data(), count * width, root);
+        if (!giver) take(first, count, passing.data());
+    }
+}
+
+void values::spread(int id, int root, const void* from) {
+    const auto& t = all_.tensors.at(id);
+    const auto& seat = all_.space.where(id);
+    const auto part = overlap(seat.offset, t.count, memory_.values_part(seat.bucket));
+    std::byte* held = part.count > 0 ? memory_.value(id, part.first) : nullptr;
+    receive(t, t.type, all_.bucket(seat.bucket).whole_values, part, held, root, from);
+    refresh_masters(seat.bucket, {seat.offset, t.count});
+}
+
+void values::spread_vector(int id, const std::string& name, int root, const void* from) {
+    const auto& t = all_.tensors.at(id);
+    const auto& seat = all_.space.where(id);
+    const auto cover = name == "gradient" ? memory_.gradient_part(seat.bucket) : memory_.states_part(seat.bucket);
+    const auto part = overlap(seat.offset, t.count, cover);
+    std::byte* held = part.count > 0 ? memory_.vector(id, name, part.first) : nullptr;
+    receive(t, memory_.vector_type(id, name), cover.count == all_.bucket(seat.bucket).padded, part, held, root, from);
+}
+
+void values::collect(int id, const std::string& name, int root, void* to) {
+    const auto& t = all_.tensors.at(id);
+    const dtype type = name.empty() ? t.type : memory_.vector_type(id, name);
+    const std::int64_t width = size_of(type);
+    const auto own = all_.space.owned(id, all_.ranks.rank());
+    auto* base = static_cast<std::byte*>(to);
+    comm::all_gather_request request;
+    for (int rank = 0; rank < all_.ranks.size(); ++rank) {
+        const auto part = all_.space.owned(id, rank);
+        request.landings.push_back({base == nullptr ? nullptr : base + part.first * width, part.count * width});
+    }
+    if (own.count > 0) request.own = name.empty() ? memory_.value(id, own.first) : memory_.vector(id, name, own.first);
+    request.own_bytes = own.count * width;
+    request.root = root;
+    all_.ranks.start_all_gather(std::move(request))->finish();
+}
+
+}  // namespace zero::stage

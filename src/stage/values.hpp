@@ -1,0 +1,42 @@
+// Values on their way: owned slices become whole values (publish), one root's values become everybody's (spread), owned
+// parts come together on one rank or all (collect). Not here: the on-demand gathers of stage 3 (gathered.hpp).
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "stage/storage.hpp"
+
+namespace zero::stage {
+
+// Bytes of staging that publish needs at commit for values in the callers' arrays (0 where every slice lands directly).
+std::int64_t publish_bytes(const partition::layout& space, std::int64_t allgather_bucket_size);
+
+class values {
+public:
+    values(const context& all, storage& memory);
+
+    void publish(int bucket);                            // owned value slices -> whole values, all ranks
+    void round_masters(int bucket);                      // 16-bit: masters of the held states -> own values
+    void refresh_masters(int bucket, partition::range part);  // 16-bit: values held here -> masters held here
+    void spread_bucket(int bucket, int root);            // initial values in the callers' arrays; root -1: keep each rank's
+    void gather_vector(int bucket, std::byte* base, dtype type);  // stage 0: owned slices of a whole vector -> everywhere
+
+    // New values from `root` (-1: each rank has its own equal copy in `from`), in the tensor's own type, into every
+    // place held here; masters follow.
+    void spread(int id, int root, const void* from);
+    void spread_vector(int id, const std::string& name, int root, const void* from);
+
+    // Owned parts of a vector ("" = value in the tensor's own type) to `root` or, with -1, everyone.
+    void collect(int id, const std::string& name, int root, void* to);
+
+private:
+    void receive(const tensor& t, dtype type, bool whole, partition::range part, std::byte* held, int root, const void* from);
+    void publish_staged(int bucket);
+    void copy_slice(int bucket, partition::range part, std::byte* packed, bool pack);
+
+    const context& all_;
+    storage& memory_;
+    buffer staging_;
+};
+
+}  // namespace zero::stage

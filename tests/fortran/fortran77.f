@@ -1,0 +1,127 @@
+C     The Fortran 77 entry points: the same descent as in training.f90, and what they refuse. Fixed form, no modules.
+      PROGRAM FORT77
+      IMPLICIT NONE
+      INCLUDE 'mpif.h'
+      INCLUDE 'zerof.h'
+      INTEGER N
+      PARAMETER (N = 10)
+      REAL*8 W(N), G(N), V(N), E, D
+      REAL*4 S(3), T(3)
+      INTEGER*8 OFFSET, FIRST, COUNT, J
+      INTEGER H, ID, IS, IERR, RANK, RANKS, STAGE, STEP, I, BAD, ALL
+      INTEGER IGROUP
+      CHARACTER*200 TEXT
+      COMMON /MODEL/ W, S
+      BAD = 0
+      CALL MPI_INIT(IERR)
+      CALL MPI_COMM_RANK(MPI_COMM_WORLD, RANK, IERR)
+      CALL MPI_COMM_SIZE(MPI_COMM_WORLD, RANKS, IERR)
+      DO 100 STAGE = 0, 3
+      CALL ZEROF_INIT(MPI_COMM_WORLD,
+     &  '{"optimizer": {"type": "SGD"}, "libzero": '//
+     &  '{"stale_check": false}}', H, IERR)
+      IF (IERR .NE. 0) CALL FAILED('INIT', BAD)
+      CALL ZEROF_SETI(H, 'zero_optimization.stage', STAGE, IERR)
+      CALL ZEROF_SETI(H,
+     &  'zero_optimization.stage3_param_persistence_threshold', 0, IERR)
+      CALL ZEROF_SETD(H, 'optimizer.params.lr', 0.25D0, IERR)
+      IF (IERR .NE. 0) CALL FAILED('SETD', BAD)
+      DO 10 I = 1, N
+   10 W(I) = 8.0D0
+      DO 11 I = 1, 3
+   11 S(I) = 0.0
+      CALL ZEROF_REGISTER_D(H, 'w', N, W, ID, IERR)
+      IF (IERR .NE. 0) CALL FAILED('REGISTER_D', BAD)
+      CALL ZEROF_GROUP(H, '{"lr": 1}', IGROUP, IERR)
+      IF (IERR .NE. 0 .OR. IGROUP .NE. 1) CALL FAILED('GROUP', BAD)
+      CALL ZEROF_REGISTER_S(H, 's', 3, S, IS, IERR)
+      IF (IERR .NE. 0) CALL FAILED('REGISTER_S', BAD)
+      CALL ZEROF_STEP(H, IERR)
+      IF (IERR .NE. ZERO_ERR_STATE) CALL FAILED('EARLY STEP', BAD)
+      CALL ZEROF_ERROR(TEXT)
+      IF (INDEX(TEXT, 'zero_commit') .EQ. 0) CALL FAILED('ERROR', BAD)
+      CALL ZEROF_COMMIT(H, IERR)
+      IF (IERR .NE. 0) CALL FAILED('COMMIT', BAD)
+      E = 8.0D0
+      DO 50 STEP = 1, 5
+      CALL ZEROF_GATHER_D(H, ID, V, IERR)
+      DO 20 I = 1, N
+   20 G(I) = 2.0D0*(V(I) - RANK)
+      CALL ZEROF_REDUCE_D(H, ID, 0.5D0, G, IERR)
+      IF (IERR .NE. 0) CALL FAILED('REDUCE_D', BAD)
+      DO 21 I = 1, 3
+   21 T(I) = 1.0
+      CALL ZEROF_REDUCE_S(H, IS, 2.0, T, IERR)
+      IF (IERR .NE. 0) CALL FAILED('REDUCE_S', BAD)
+      CALL ZEROF_STEP(H, IERR)
+      IF (IERR .NE. 0) CALL FAILED('STEP', BAD)
+      E = E - 0.25D0*(E - 0.5D0*(RANKS - 1))
+   50 CONTINUE
+      CALL ZEROF_GATHER_D(H, ID, V, IERR)
+      DO 60 I = 1, N
+   60 IF (ABS(V(I) - E) .GT. 1D-12) CALL FAILED('VALUES', BAD)
+      CALL ZEROF_GATHER_S(H, IS, T, IERR)
+      DO 61 I = 1, 3
+   61 IF (T(I) .NE. -10.0) CALL FAILED('GROUP VALUES', BAD)
+      CALL ZEROF_GETI(H, 'step', I, IERR)
+      IF (I .NE. 5) CALL FAILED('GETI', BAD)
+      CALL ZEROF_GETD(H, 'lr', D, IERR)
+      IF (D .NE. 0.25D0) CALL FAILED('GETD', BAD)
+C     The step in parts: W = W + G on the slices.
+      DO 70 I = 1, N
+      W(I) = I
+   70 G(I) = 100.0D0
+      CALL ZEROF_SCATTER_D(H, ID, 0, W, IERR)
+      IF (IERR .NE. 0) CALL FAILED('SCATTER_D', BAD)
+      CALL ZEROF_REDUCE_D(H, ID, 1.0D0, G, IERR)
+      CALL ZEROF_FINISH(H, IERR)
+      CALL ZEROF_SLICE_D(H, ID, 'value', V, OFFSET, FIRST, COUNT, IERR)
+      IF (IERR .NE. 0) CALL FAILED('SLICE_D', BAD)
+      CALL ADD(V, OFFSET, COUNT, 100.0D0)
+      CALL ZEROF_PUBLISH(H, IERR)
+      IF (IERR .NE. 0) CALL FAILED('PUBLISH', BAD)
+      CALL ZEROF_GATHER_D(H, ID, V, IERR)
+      DO 80 I = 1, N
+   80 IF (V(I) .NE. I + 100.0D0) CALL FAILED('OWN STEP', BAD)
+      CALL ZEROF_REDUCE_D(H, 77, 1.0D0, G, IERR)
+      IF (IERR .NE. ZERO_ERR_ARGUMENT) CALL FAILED('BAD ID', BAD)
+      CALL ZEROF_REDUCE_S(H, ID, 1.0, T, IERR)
+      IF (IERR .NE. ZERO_ERR_ARGUMENT) CALL FAILED('BAD KIND', BAD)
+      CALL ZEROF_WAIT(H, IERR)
+      CALL ZEROF_SAVE(H, 'f77', ' ', IERR)
+      IF (IERR .NE. 0 .AND. IERR .NE. ZERO_ERR_UNSUPPORTED
+     &    .AND. STAGE .EQ. 0) CALL FAILED('SAVE', BAD)
+      IF (IERR .EQ. 0) THEN
+        CALL ZEROF_LOAD(H, 'f77', ' ', IERR)
+        IF (IERR .NE. 0) CALL FAILED('LOAD', BAD)
+      END IF
+      CALL ZEROF_FINALIZE(H, IERR)
+      IF (IERR .NE. 0 .OR. H .NE. 0) CALL FAILED('FINALIZE', BAD)
+      CALL ZEROF_FINALIZE(H, IERR)
+      IF (IERR .NE. ZERO_ERR_ARGUMENT) CALL FAILED('TWICE', BAD)
+  100 CONTINUE
+      CALL ZEROF_STEP(12345, IERR)
+      IF (IERR .NE. ZERO_ERR_ARGUMENT) CALL FAILED('BAD HANDLE', BAD)
+      CALL MPI_ALLREDUCE(BAD, ALL, 1, MPI_INTEGER, MPI_SUM,
+     &                   MPI_COMM_WORLD, IERR)
+      CALL MPI_FINALIZE(IERR)
+      IF (ALL .GT. 0) STOP 1
+      END
+
+      SUBROUTINE ADD(A, OFFSET, COUNT, X)
+      IMPLICIT NONE
+      REAL*8 A(*), X
+      INTEGER*8 OFFSET, COUNT, J
+      DO 10 J = 1, COUNT
+   10 A(OFFSET + J) = A(OFFSET + J) + X
+      END
+
+      SUBROUTINE FAILED(WHAT, BAD)
+      IMPLICIT NONE
+      CHARACTER*(*) WHAT
+      INTEGER BAD
+      CHARACTER*200 TEXT
+      BAD = BAD + 1
+      CALL ZEROF_ERROR(TEXT)
+      PRINT *, 'FAILED: ', WHAT, ' ', TEXT
+      END

@@ -1,0 +1,54 @@
+#!/bin/bash
+# Sees to the packages that this project needs: tools/packages.sh [build] [tests] [openmpi]   (no word: build)
+# On Debian (and Ubuntu) as root it installs what is missing; elsewhere it says what to install. Nothing is asked.
+set -euo pipefail
+
+declare -A packages=(
+    [build]="g++ gfortran cmake ninja-build pkg-config mpich libmpich-dev libhdf5-dev nlohmann-json3-dev libspdlog-dev libfmt-dev
+             libcli11-dev libxxhash-dev"
+    [tests]="catch2 python3 python3-h5py fypp git binutils"
+    [openmpi]="libopenmpi-dev openmpi-bin"
+)
+
+wanted=""
+for group in "${@:-build}"; do
+    if [ -z "${packages[$group]+known}" ]; then
+        echo "tools/packages.sh: unknown group '$group'; known are: build, tests, openmpi" >&2
+        exit 2
+    fi
+    wanted+=" ${packages[$group]}"
+done
+
+installed() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q '^install ok installed$'; }
+
+if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+    # Not Debian: the build itself names whatever it misses.
+    echo "tools/packages.sh: this is not Debian, so nothing is installed. Needed are what Debian calls:" $wanted >&2
+    exit 0
+fi
+
+missing=""
+for package in $wanted; do
+    installed "$package" || missing+=" $package"
+done
+if [ -z "$missing" ]; then
+    exit 0
+fi
+if [ "$(id -u)" != 0 ]; then
+    echo "tools/packages.sh: packages are missing and only root may install them. Run:" >&2
+    echo "    sudo apt-get install$missing" >&2
+    exit 1
+fi
+echo "installing:$missing"
+export DEBIAN_FRONTEND=noninteractive
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+for attempt in 1 2 3; do
+    if { apt-get update && apt-get install -y --no-install-recommends $missing; } >"$log" 2>&1; then
+        exit 0
+    fi
+    sleep $((attempt * 5))
+done
+cat "$log" >&2
+echo "tools/packages.sh: apt-get could not install$missing (its output is above)" >&2
+exit 1
