@@ -115,8 +115,8 @@ std::int64_t highest_sequence(const files::disk& disk, const std::string& direct
 }
 
 void make_staging(const files::disk& disk, const std::string& directory, const std::string& uuid) {
-    disk.write_text(owner_path(directory, uuid), owner_text());
     try {
+        disk.write_text(owner_path(directory, uuid), owner_text());
         disk.make_directory(staging_path(directory, uuid));
     } catch (const error&) {
         forget_owner(disk, directory, uuid);

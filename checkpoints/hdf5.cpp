@@ -41,12 +41,6 @@ std::vector<unsigned char> repeated(Value value, std::size_t times = 1) {
     return bytes;
 }
 
-void put(hid_t object, const char* name, hid_t stored, const void* value) {
-    const space scalar(H5Screate(H5S_SCALAR), "create a space");
-    const attribute made(H5Acreate2(object, name, stored, scalar.get(), H5P_DEFAULT, H5P_DEFAULT), "create an attribute");
-    ask(H5Awrite(made.get(), stored, value), "write an attribute");
-}
-
 }  // namespace
 
 static_assert(std::endian::native == std::endian::little, "checkpoints are written as memory is: little-endian");
@@ -115,15 +109,22 @@ space make_space(std::span<const std::int64_t> dims) {
     return {H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr), "create a space"};
 }
 
-void put(hid_t object, const char* name, const std::string& text) {
-    const type stored(H5Tcopy(H5T_C_S1), "copy a type");
-    ask(H5Tset_size(stored.get(), H5T_VARIABLE), "set the size of a type");
-    ask(H5Tset_cset(stored.get(), H5T_CSET_UTF8), "set the characters of a type");
-    const char* start = text.c_str();
-    put(object, name, stored.get(), &start);
+attributes::attributes() : text_(H5Tcopy(H5T_C_S1), "copy a type"), scalar_(H5Screate(H5S_SCALAR), "create a space") {
+    ask(H5Tset_size(text_.get(), H5T_VARIABLE), "set the size of a type");
+    ask(H5Tset_cset(text_.get(), H5T_CSET_UTF8), "set the characters of a type");
 }
 
-void put(hid_t object, const char* name, std::int64_t number) { put(object, name, H5T_STD_I64LE, &number); }
-void put(hid_t object, const char* name, double number) { put(object, name, H5T_IEEE_F64LE, &number); }
+void attributes::put(hid_t object, const char* name, hid_t stored, const void* value) const {
+    const attribute made(H5Acreate2(object, name, stored, scalar_.get(), H5P_DEFAULT, H5P_DEFAULT), "create an attribute");
+    ask(H5Awrite(made.get(), stored, value), "write an attribute");
+}
+
+void attributes::put(hid_t object, const char* name, const std::string& text) const {
+    const char* start = text.c_str();
+    put(object, name, text_.get(), &start);
+}
+
+void attributes::put(hid_t object, const char* name, std::int64_t number) const { put(object, name, H5T_STD_I64LE, &number); }
+void attributes::put(hid_t object, const char* name, double number) const { put(object, name, H5T_IEEE_F64LE, &number); }
 
 }  // namespace zero::hdf5

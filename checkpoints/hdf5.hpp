@@ -77,9 +77,19 @@ std::vector<unsigned char> fill_value(dtype which);  // NaN, or the least intege
 
 space make_space(std::span<const std::int64_t> dims);  // scalar for no dims
 
-void put(hid_t object, const char* name, const std::string& text);
-void put(hid_t object, const char* name, std::int64_t number);
-void put(hid_t object, const char* name, double number);
+// Gives objects attributes; the types behind them are made once.
+class attributes {
+public:
+    attributes();
+    void put(hid_t object, const char* name, const std::string& text) const;
+    void put(hid_t object, const char* name, std::int64_t number) const;
+    void put(hid_t object, const char* name, double number) const;
+
+private:
+    void put(hid_t object, const char* name, hid_t stored, const void* value) const;
+    type text_;
+    space scalar_;
+};
 
 // A new file in memory. Only what HDF5 writes takes memory, not the space that it lays out for data.
 class image {

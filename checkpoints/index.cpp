@@ -44,24 +44,24 @@ private:
     void put_run() {
         const hdf5::group run(H5Gcreate2(image_.file(), "/run", links_.get(), H5P_DEFAULT, H5P_DEFAULT), "create a group");
         const hid_t id = run.get();
-        hdf5::put(id, "format_version", format_version);
-        hdf5::put(id, "uuid", what_.head.uuid);
-        hdf5::put(id, "time", what_.head.time);
-        hdf5::put(id, "step", what_.run.step);
-        hdf5::put(id, "skipped_steps", what_.run.skipped);
-        hdf5::put(id, "lr", what_.run.lr);
-        hdf5::put(id, "loss_scale", what_.run.scale);
-        hdf5::put(id, "loss_scale_hysteresis", what_.run.hysteresis);
-        hdf5::put(id, "loss_scale_iteration", what_.run.iteration);
-        hdf5::put(id, "loss_scale_last_overflow", what_.run.last_overflow);
-        hdf5::put(id, "stage", static_cast<std::int64_t>(what_.head.stage));
-        hdf5::put(id, "ranks", static_cast<std::int64_t>(what_.head.ranks));
-        hdf5::put(id, "model_ranks", static_cast<std::int64_t>(what_.head.model_ranks));
-        hdf5::put(id, "nodes", static_cast<std::int64_t>(what_.run.nodes));
-        hdf5::put(id, "optimizer", what_.run.optimizer);
-        hdf5::put(id, "schedule", what_.run.schedule);
-        hdf5::put(id, "config", what_.run.config);
-        hdf5::put(id, "note", std::string("Whole tensors, mapped on the part files beside this one. A missing part reads as NaN "
+        attributes_.put(id, "format_version", format_version);
+        attributes_.put(id, "uuid", what_.head.uuid);
+        attributes_.put(id, "time", what_.head.time);
+        attributes_.put(id, "step", what_.run.step);
+        attributes_.put(id, "skipped_steps", what_.run.skipped);
+        attributes_.put(id, "lr", what_.run.lr);
+        attributes_.put(id, "loss_scale", what_.run.scale);
+        attributes_.put(id, "loss_scale_hysteresis", what_.run.hysteresis);
+        attributes_.put(id, "loss_scale_iteration", what_.run.iteration);
+        attributes_.put(id, "loss_scale_last_overflow", what_.run.last_overflow);
+        attributes_.put(id, "stage", static_cast<std::int64_t>(what_.head.stage));
+        attributes_.put(id, "ranks", static_cast<std::int64_t>(what_.head.ranks));
+        attributes_.put(id, "model_ranks", static_cast<std::int64_t>(what_.head.model_ranks));
+        attributes_.put(id, "nodes", static_cast<std::int64_t>(what_.run.nodes));
+        attributes_.put(id, "optimizer", what_.run.optimizer);
+        attributes_.put(id, "schedule", what_.run.schedule);
+        attributes_.put(id, "config", what_.run.config);
+        attributes_.put(id, "note", std::string("Whole tensors, mapped on the part files beside this one. A missing part reads as NaN "
                                           "(integers: their least value) without an error: run zero-ckpt verify on this folder first."));
     }
 
@@ -106,13 +106,13 @@ private:
             require(value != values_.end(), code::internal, "the value of {} did not come", path);
             hdf5::ask(H5Dwrite(made.get(), stored.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, value->second.data()), "write a scalar");
         }
-        hdf5::put(made.get(), "name", tensor.name);
-        hdf5::put(made.get(), "dtype", std::string(name(tensor.type)));
-        hdf5::put(made.get(), "group", static_cast<std::int64_t>(tensor.group));
-        hdf5::put(made.get(), "storage_order", std::string("row-major"));
-        hdf5::put(made.get(), "uuid", what_.head.uuid);
+        attributes_.put(made.get(), "name", tensor.name);
+        attributes_.put(made.get(), "dtype", std::string(name(tensor.type)));
+        attributes_.put(made.get(), "group", static_cast<std::int64_t>(tensor.group));
+        attributes_.put(made.get(), "storage_order", std::string("row-major"));
+        attributes_.put(made.get(), "uuid", what_.head.uuid);
         if (vector.state == "value")
-            hdf5::put(made.get(), "holds", std::string(tensor.frozen ? "frozen value" : vector.type == tensor.type ? "value" : "master"));
+            attributes_.put(made.get(), "holds", std::string(tensor.frozen ? "frozen value" : vector.type == tensor.type ? "value" : "master"));
     }
 
     void put_attachments(int model) {
@@ -137,9 +137,9 @@ private:
         if (one.extent >= 0) pieces.push_back({one.extent, 0, 0, one.count});
         const std::vector<std::int64_t> flat{1};
         const hdf5::dataset made = create(path, one.dims.empty() ? flat : one.dims, one.count, one.type, pieces);
-        hdf5::put(made.get(), "name", one.name);
-        hdf5::put(made.get(), "storage_order", std::string("row-major"));
-        hdf5::put(made.get(), "uuid", what_.head.uuid);
+        attributes_.put(made.get(), "name", one.name);
+        attributes_.put(made.get(), "storage_order", std::string("row-major"));
+        attributes_.put(made.get(), "uuid", what_.head.uuid);
     }
 
     hdf5::dataset create(const std::string& path, const std::vector<std::int64_t>& dims, std::int64_t count, dtype type,
@@ -179,6 +179,7 @@ private:
     const scalars& values_;
     std::map<std::pair<int, std::string>, std::int64_t> dataset_counts_;
     hdf5::image image_;
+    hdf5::attributes attributes_;
     hdf5::list links_{H5Pcreate(H5P_LINK_CREATE), "create a link list"};
 };
 

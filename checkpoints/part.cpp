@@ -35,10 +35,12 @@ public:
         return static_cast<std::int64_t>(found);
     }
     hdf5::image& image() noexcept { return image_; }
+    const hdf5::attributes& attributes() const noexcept { return attributes_; }
 
 private:
     hdf5::image image_;
     hdf5::list creation_ = creation_list(), links_ = link_list();
+    hdf5::attributes attributes_;
 };
 
 }  // namespace
@@ -48,8 +50,8 @@ part_layout lay_out_part(std::span<const part_dataset> datasets, const std::stri
     const hdf5::session session;
     part_file part;
     part_layout result;
-    hdf5::put(part.image().file(), "uuid", uuid);
-    hdf5::put(part.image().file(), "note", std::string("part of a libzero checkpoint: open index.h5 beside it for whole tensors; "
+    part.attributes().put(part.image().file(), "uuid", uuid);
+    part.attributes().put(part.image().file(), "note", std::string("part of a libzero checkpoint: open index.h5 beside it for whole tensors; "
                                                        "zero-ckpt verify --full checks every byte"));
     {
         const hdf5::type characters(H5Tcopy(H5T_STD_U8LE), "copy a type");
@@ -59,7 +61,7 @@ part_layout lay_out_part(std::span<const part_dataset> datasets, const std::stri
     }
     {
         const hdf5::dataset made = part.create("/integrity", H5T_STD_U32LE, blocks);
-        hdf5::put(made.get(), "note", std::string("CRC-32C of each 1 MiB of each array of this file, in the order of MANIFEST.json"));
+        part.attributes().put(made.get(), "note", std::string("CRC-32C of each 1 MiB of each array of this file, in the order of MANIFEST.json"));
         if (blocks > 0) result.integrity = part.offset(made);
     }
     for (const part_dataset& dataset : datasets) {

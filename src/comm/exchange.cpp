@@ -3,6 +3,7 @@
 #include "comm/exchange.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "comm/checks.hpp"
 #include "core/error.hpp"
@@ -13,9 +14,9 @@ namespace zero::comm {
 namespace {
 
 constexpr std::int64_t unit = 2;                            // bytes of MPI_UINT16_T
-constexpr std::int64_t largest_chunk = 256 * 1024;          // bytes of the sum type from one peer: what caches hold
+constexpr std::int64_t largest_chunk = 1024 * 1024;         // bytes of the sum type from one peer: fewer turns, still in cache
 constexpr std::int64_t smallest_chunk = 8 * 1024;           // below this the cost per message rules
-constexpr std::int64_t scratch_aim = 6 * 1024 * 1024;       // many ranks: smaller chunks rather than more memory
+constexpr std::int64_t scratch_aim = 12 * 1024 * 1024;      // many ranks: smaller chunks rather than more memory
 
 const std::byte* bytes_at(const void* base, std::int64_t offset) { return static_cast<const std::byte*>(base) + offset; }
 std::byte* bytes_at(void* base, std::int64_t offset) { return static_cast<std::byte*>(base) + offset; }
@@ -70,8 +71,8 @@ std::shared_ptr<exchange::reduction> exchange::start(reduce_scatter_request what
     require(what.slice == 0 || ranks_ == 1 || chunk_bytes_ > 0, code::internal, "reserve() comes before the first reduction");
     if (is_16bit(what.travel_type)) what.short_type = what.travel_type;
     auto one = std::make_shared<reduction>();
-    const std::int64_t holds = ranks_ == 1 ? largest_chunk : chunk_bytes_;
-    const std::int64_t each = std::min(holds / wide, largest_count_ * unit / wide);
+    // Whole atoms of the norm per chunk, whatever the limit on counts is: `finished` must see the same ranges.
+    const std::int64_t each = (ranks_ == 1 ? largest_chunk : chunk_bytes_) / wide;
     one->what = std::move(what);
     one->tag = tag_of(kind::reduce, sequence_++);
     one->parts = {one->what.slice, each};
@@ -155,13 +156,21 @@ bool exchange::retire_sends() {
     return true;
 }
 
+// The messages of one chunk are cut by elements, so that sender and receiver agree on their number whatever type travels.
+chunks exchange::messages(const reduction& one, std::int64_t chunk) const noexcept {
+    return {one.parts.count(chunk), largest_count_ * unit / size_of(one.what.sum_type)};
+}
+
 void exchange::receive_chunk(std::size_t which, reduction& one) {
     lane& at = receiving_[which];
-    const std::int64_t most = one.parts.count(at.chunk) * size_of(one.what.sum_type) / unit;
+    const std::int64_t wide = size_of(one.what.sum_type);
+    const chunks cut = messages(one, at.chunk);
     for (int peer = 0; peer < ranks_ - 1; ++peer) {
         const int from = peer < rank_ ? peer : peer + 1;
-        check(MPI_Irecv(receive_place(which, peer), static_cast<int>(most), MPI_UINT16_T, from, one.tag, comm_,
-                        at.requests.add()), "MPI_Irecv");
+        for (std::int64_t k = 0; k < cut.number(); ++k) {
+            check(MPI_Irecv(receive_place(which, peer) + cut.first(k) * wide, static_cast<int>(cut.count(k) * wide / unit),
+                            MPI_UINT16_T, from, one.tag, comm_, at.requests.add()), "MPI_Irecv");
+        }
     }
 }
 
@@ -169,7 +178,8 @@ void exchange::send_chunk(std::size_t which, reduction& one) {
     lane& at = sending_[which];
     const reduce_scatter_request& what = one.what;
     const std::int64_t first = one.parts.first(at.chunk), count = one.parts.count(at.chunk);
-    const std::int64_t bytes = count * size_of(what.travel_type);
+    const std::int64_t width = size_of(what.travel_type);
+    const chunks cut = messages(one, at.chunk);
     for (int step = 1; step < ranks_; ++step) {
         const int owner = (rank_ + step) % ranks_;  // everyone starts with another owner
         const std::int64_t from = partition::slot_of_rank(nodes_, owner) * what.slice + first;
@@ -179,9 +189,11 @@ void exchange::send_chunk(std::size_t which, reduction& one) {
             vector::convert(what.travel_type, shorter, what.sum_type, data, count);
             data = shorter;
         }
-        check(MPI_Isend(data, static_cast<int>(bytes / unit), MPI_UINT16_T, owner, one.tag, comm_, at.requests.add()),
-              "MPI_Isend");
-        sent_ += bytes;
+        for (std::int64_t k = 0; k < cut.number(); ++k) {
+            check(MPI_Isend(bytes_at(data, cut.first(k) * width), static_cast<int>(cut.count(k) * width / unit), MPI_UINT16_T,
+                            owner, one.tag, comm_, at.requests.add()), "MPI_Isend");
+        }
+        sent_ += count * width;
     }
 }
 
@@ -191,11 +203,10 @@ void exchange::sum_chunk(std::size_t which, reduction& one) {
     const std::int64_t first = one.parts.first(at), count = one.parts.count(at);
     // What goes wrong here is this rank's own affair: the others still get what they wait for, and finish() throws.
     try {
-        const std::span<const MPI_Status> statuses = receiving_[which].requests.statuses();
         for (int peer = 0; peer < ranks_ - 1; ++peer) {
             const auto from = static_cast<std::size_t>(peer < rank_ ? peer : peer + 1);
             sources_[from] = receive_place(which, peer);
-            types_[from] = type_of(statuses[static_cast<std::size_t>(peer)], one, count);
+            types_[from] = arrived(which, peer, one);
         }
         const std::int64_t own = partition::slot_of_rank(nodes_, rank_) * what.slice + first;
         sources_[static_cast<std::size_t>(rank_)] = bytes_at(what.source, own * wide);
@@ -208,15 +219,23 @@ void exchange::sum_chunk(std::size_t which, reduction& one) {
     }
 }
 
-dtype exchange::type_of(const MPI_Status& status, const reduction& one, std::int64_t count) const {
+dtype exchange::arrived(std::size_t which, int peer, const reduction& one) const {
+    const lane& at = receiving_[which];
+    const chunks cut = messages(one, at.chunk);
+    const std::int64_t wide = size_of(one.what.sum_type);
+    const MPI_Status& status = at.requests.statuses()[static_cast<std::size_t>(peer * cut.number())];
     int units = 0;
     check(MPI_Get_count(&status, MPI_UINT16_T, &units), "MPI_Get_count");
-    const std::int64_t bytes = units * unit;
-    if (bytes == count * size_of(one.what.sum_type)) return one.what.sum_type;
-    if (bytes == count * size_of(dtype::f32)) return dtype::f32;
-    require(bytes == count * unit && is_16bit(one.what.short_type), code::internal,
-            "rank {} sent {} bytes for {} elements of {}: name the 16-bit type in which it may come (short_type)",
-            status.MPI_SOURCE, bytes, count, name(one.what.sum_type));
+    const std::int64_t width = units * unit / cut.count(0);
+    if (width == wide) return one.what.sum_type;
+    std::byte* place = receive_place(which, peer);
+    for (std::int64_t k = 1; k < cut.number(); ++k) {  // several messages left gaps
+        std::memmove(place + cut.first(k) * width, place + cut.first(k) * wide, static_cast<std::size_t>(cut.count(k) * width));
+    }
+    if (width == size_of(dtype::f32)) return dtype::f32;
+    require(width == unit && is_16bit(one.what.short_type), code::internal,
+            "rank {} sent {} bytes per element of a sum in {}: say in which 16-bit type that may be (short_type)",
+            status.MPI_SOURCE, width, name(one.what.sum_type));
     return one.what.short_type;
 }
 

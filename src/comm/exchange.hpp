@@ -56,7 +56,8 @@ private:
     void receive_chunk(std::size_t which, reduction& one);
     void send_chunk(std::size_t which, reduction& one);
     void sum_chunk(std::size_t which, reduction& one);
-    dtype type_of(const MPI_Status& status, const reduction& one, std::int64_t count) const;
+    chunks messages(const reduction& one, std::int64_t chunk) const noexcept;
+    dtype arrived(std::size_t which, int peer, const reduction& one) const;  // the type of that peer's row, now contiguous
     void fail_all(std::exception_ptr why) noexcept;
 
     MPI_Comm comm_;

@@ -38,20 +38,19 @@ std::int64_t post_gather(MPI_Comm comm, const all_gather_request& what, int tag,
     check(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
     check(MPI_Comm_size(comm, &ranks), "MPI_Comm_size");
     const bool receives = what.root < 0 || what.root == rank;
-    std::int64_t sent = 0;
     for (int step = 1; step < ranks && receives; ++step) {
         const int peer = (rank + ranks - step) % ranks;
         receive_from(peer, what.landings[static_cast<std::size_t>(peer)], comm, tag, largest_count, posted);
     }
+    // The copy comes first and is what leaves: it is in the caches when the peers read it.
+    const landing& mine = what.landings[static_cast<std::size_t>(rank)];
+    const void* leaves = receives ? mine.data : what.own;
+    if (leaves != what.own && mine.bytes > 0) std::memcpy(mine.data, what.own, static_cast<std::size_t>(mine.bytes));
+    std::int64_t sent = 0;
     for (int step = 1; step < ranks; ++step) {
         const int peer = (rank + step) % ranks;  // everyone starts with another peer
-        if (what.root < 0 || what.root == peer) {
-            sent += send_to(peer, what.own, what.own_bytes, comm, tag, largest_count, posted);
-        }
-    }
-    const landing& mine = what.landings[static_cast<std::size_t>(rank)];
-    if (receives && mine.bytes > 0 && mine.data != what.own) {
-        std::memcpy(mine.data, what.own, static_cast<std::size_t>(mine.bytes));
+        if (what.root >= 0 && what.root != peer) continue;
+        sent += send_to(peer, leaves, what.own_bytes, comm, tag, largest_count, posted);
     }
     return sent;
 }

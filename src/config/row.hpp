@@ -30,10 +30,13 @@ struct row : option {
 };
 
 constexpr row make(kind type, std::string_view path, std::string_view standard, std::string_view text) {
-    constexpr std::string_view none, all_stages = "0123";
-    constexpr change before = change::before_commit;
-    return row{option{path, type, standard, none, none, none, false, before, answer::honoured, text, none, all_stages, none,
-                      none}};
+    option made{};
+    made.path = path;
+    made.type = type;
+    made.standard = standard;
+    made.text = text;
+    made.stages = "0123";
+    return row{made};
 }
 constexpr row flag(std::string_view path, std::string_view standard, std::string_view text) {
     return make(kind::boolean, path, standard, text);

@@ -3,6 +3,8 @@
 #include "engine/engine.hpp"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "core/error.hpp"
 #include "engine/run.hpp"
@@ -90,10 +92,14 @@ void engine::refresh_groups() {
 
 namespace {
 
-// "memory.parameters" and the like: bytes of one purpose in this rank's ledger.
+// "memory.<purpose>": bytes of one purpose in this rank's ledger.
 std::optional<std::int64_t> ledger_entry(const ledger& book, const std::string& key) {
-    for (int p = 0; p < static_cast<int>(purpose::count_); ++p)
-        if (key == std::string("memory.") + name(static_cast<purpose>(p))) return book.bytes(static_cast<purpose>(p));
+    static constexpr std::array<std::pair<std::string_view, purpose>, static_cast<std::size_t>(purpose::count_)> keys{{
+        {"memory.parameters", purpose::parameters}, {"memory.gradients", purpose::gradients}, {"memory.master", purpose::master},
+        {"memory.states", purpose::states}, {"memory.gathered", purpose::gathered}, {"memory.handoff", purpose::handoff},
+        {"memory.communication", purpose::communication}, {"memory.checkpoint", purpose::checkpoint}}};
+    for (const auto& [path, why] : keys)
+        if (key == path) return book.bytes(why);
     return std::nullopt;
 }
 

@@ -281,7 +281,7 @@ void reducer::divide(int bucket, double divisor) {
 }
 
 void reducer::finish(bool boundary, double divisor, bool late_anywhere) {
-    divisor_ = divisor;
+    if (boundary) divisor_ = divisor;
     ever_late_ = ever_late_ || late_anywhere;
     if (how_ == holds::ring || boundary) {
         for (; next_ < all_.buckets(); ++next_) {

@@ -1,4 +1,5 @@
-// Calls before MPI_Init and after MPI_Finalize: codes, no abort, memory freed. A program of its own, for MPI lives once.
+// Calls before MPI_Init and after MPI_Finalize: codes, no abort, memory freed. A program of its own, for MPI lives
+// once.
 #include <cstdio>
 #include <string>
 
@@ -10,7 +11,8 @@ int failures = 0;
 
 void expect(int expected, int code, const char* what) {
     if (code == expected) return;
-    std::fprintf(stderr, "%s: %d (%s) instead of %d: %s\n", what, code, zero_error_name(code), expected, zero_last_error());
+    std::fprintf(stderr, "%s: %d (%s) instead of %d: %s\n", what, code, zero_error_name(code), expected,
+                 zero_last_error());
     ++failures;
 }
 
@@ -23,7 +25,8 @@ int main(int argc, char** argv) {
     if (std::string(zero_last_error()) != "") ++failures;
     expect(ZERO_ERR_STATE, zero_init_f(0, nullptr, &z), "init_f before MPI_Init");
     expect(ZERO_ERR_STATE, zero_init(MPI_COMM_WORLD, nullptr, &z), "init before MPI_Init");
-    expect(ZERO_OK, zero_estimate(nullptr, ZERO_F32, 4, 1, 100, 100, nullptr, &host, nullptr), "estimate before MPI_Init");
+    expect(ZERO_OK, zero_estimate(nullptr, ZERO_F32, 4, 1, 100, 100, nullptr, &host, nullptr),
+           "estimate before MPI_Init");
     if (std::string(zero_build_info()).find("MPI: ") == std::string::npos) ++failures;
 
     MPI_Init(&argc, &argv);

@@ -1,4 +1,5 @@
-// A host code that traps floating-point exceptions, or rounds another way, must neither be killed nor be changed by a call.
+// A host code that traps floating-point exceptions, or rounds another way, must neither be killed nor be changed by a
+// call.
 #include <cfenv>
 #include <cmath>
 #include <limits>

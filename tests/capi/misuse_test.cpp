@@ -1,5 +1,5 @@
-// Every misuse of the contract's list: the documented code and a sentence, on all ranks, nothing printed, and a context that
-// can still be used or finalized.
+// Every misuse of the contract's list: the documented code and a sentence, on all ranks, nothing printed, and a context
+// that can still be used or finalized.
 #include <cstdint>
 #include <limits>
 #include <thread>
@@ -56,7 +56,8 @@ TEST_CASE("init that cannot be") {
     EXPECT(ZERO_ERR_CONFIG, zero_init(MPI_COMM_WORLD, "{\"zero_optimization\": {\"stage\": 1, ", &z));
     EXPECT(ZERO_ERR_IO, zero_init(MPI_COMM_WORLD, "no/such/file.json", &z));
     // One rank alone has a wrong configuration: all say so.
-    EXPECT(ZERO_ERR_CONFIG, zero_init(MPI_COMM_WORLD, last_rank() ? "{\"zero_optimization\": {\"stage\": -1}}" : "{}", &z));
+    EXPECT(ZERO_ERR_CONFIG,
+           zero_init(MPI_COMM_WORLD, last_rank() ? "{\"zero_optimization\": {\"stage\": -1}}" : "{}", &z));
     CHECK(z == nullptr);
     if (size_of() > 1) {
         EXPECT(ZERO_ERR_MISMATCH, zero_init(MPI_COMM_WORLD, last_rank() ? "{\"gradient_clipping\": 2}" : "{}", &z));
@@ -166,9 +167,12 @@ TEST_CASE("wrong arguments of one rank are everybody's error") {
         EXPECT(ZERO_ERR_ARGUMENT, zero_gather_to(m.z, m.id_a, bad ? size_of() : 0, buffer.data()));
         EXPECT(ZERO_ERR_ARGUMENT, zero_scatter(m.z, m.id_a, size_of() - 1, nullptr));
         EXPECT(ZERO_ERR_ARGUMENT, zero_scatter(m.z, bad ? -1 : m.id_a, 0, buffer.data()));
-        EXPECT(ZERO_ERR_ARGUMENT, zero_gather_state(m.z, m.id_a, bad ? no_text : "value", ZERO_EVERYONE, buffer.data()));
-        EXPECT(ZERO_ERR_ARGUMENT, zero_gather_state(m.z, m.id_a, bad ? "exp_avg_sq" : "value", ZERO_EVERYONE, buffer.data()));
-        EXPECT(ZERO_ERR_ARGUMENT, zero_scatter_state(m.z, m.id_a, bad ? no_text : "value", ZERO_EVERYONE, buffer.data()));
+        EXPECT(ZERO_ERR_ARGUMENT,
+               zero_gather_state(m.z, m.id_a, bad ? no_text : "value", ZERO_EVERYONE, buffer.data()));
+        EXPECT(ZERO_ERR_ARGUMENT,
+               zero_gather_state(m.z, m.id_a, bad ? "exp_avg_sq" : "value", ZERO_EVERYONE, buffer.data()));
+        EXPECT(ZERO_ERR_ARGUMENT,
+               zero_scatter_state(m.z, m.id_a, bad ? no_text : "value", ZERO_EVERYONE, buffer.data()));
         EXPECT(ZERO_ERR_ARGUMENT, zero_fill(m.z, m.id_a, bad ? no_text : "constant", 1, 0, 0));
         EXPECT(ZERO_ERR_ARGUMENT, zero_fill(m.z, m.id_a, bad ? "poisson" : "constant", 1, 0, 0));
         EXPECT(ZERO_ERR_ARGUMENT, zero_dot(m.z, bad ? no_text : "value", "value", -1, &result));
@@ -266,7 +270,8 @@ TEST_CASE("options that are wrong") {
     EXPECT(ZERO_ERR_ARGUMENT, zero_estimate(nullptr, ZERO_F32, 1, 1, -1, 0, nullptr, nullptr, nullptr));
     EXPECT(ZERO_ERR_ARGUMENT, zero_estimate(nullptr, ZERO_F32, 1, 1, 10, 11, nullptr, nullptr, nullptr));
     EXPECT(ZERO_ERR_ARGUMENT, zero_estimate(nullptr, 0, 1, 1, 10, 10, nullptr, nullptr, nullptr));
-    EXPECT(ZERO_ERR_CONFIG, zero_estimate("{\"zero_optimization\": 7}", ZERO_F32, 1, 1, 10, 10, nullptr, nullptr, nullptr));
+    EXPECT(ZERO_ERR_CONFIG,
+           zero_estimate("{\"zero_optimization\": 7}", ZERO_F32, 1, 1, 10, 10, nullptr, nullptr, nullptr));
     int somewhere = 0;
     EXPECT(ZERO_ERR_UNSUPPORTED, zero_set_stream(m.z, &somewhere));
     WORKS(zero_set_stream(m.z, nullptr));

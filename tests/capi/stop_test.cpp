@@ -10,7 +10,9 @@ using namespace zero_test;
 namespace {
 
 volatile std::sig_atomic_t callers_own = 0;
-void count_signal(int) { callers_own = callers_own + 1; }
+void count_signal(int) {
+    callers_own = callers_own + 1;
+}
 
 int asks_to_stop(zero_t z) {
     int flag = -1;

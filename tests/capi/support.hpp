@@ -1,12 +1,12 @@
-// What the tests of the C interface share: the ranks, a context that cleans up after itself, and a model of two tensors.
+// What the tests of the C interface share: the ranks, a context that cleans up after itself, and a model of two
+// tensors.
 #pragma once
-#include <catch2/catch.hpp>
+#include <unistd.h>
 
+#include <catch2/catch.hpp>
 #include <cstdio>
 #include <string>
 #include <vector>
-
-#include <unistd.h>
 
 #include "zero/zero.h"
 
@@ -22,32 +22,36 @@ inline int size_of(MPI_Comm comm = MPI_COMM_WORLD) {
     MPI_Comm_size(comm, &size);
     return size;
 }
-inline bool last_rank() { return rank_of() == size_of() - 1; }
+inline bool last_rank() {
+    return rank_of() == size_of() - 1;
+}
 
 // The call must give the code, and a sentence where it fails.
-#define EXPECT(expected, call)                           \
-    do {                                                 \
-        const int code_of_call = (call);                 \
-        INFO(#call << ": " << zero_last_error());        \
-        CHECK(code_of_call == (expected));               \
+#define EXPECT(expected, call)                             \
+    do {                                                   \
+        const int code_of_call = (call);                   \
+        INFO(#call << ": " << zero_last_error());          \
+        CHECK(code_of_call == (expected));                 \
         CHECK(std::string(zero_last_error()).size() > 10); \
     } while (false)
-#define WORKS(call)                                  \
-    do {                                             \
-        const int code_of_call = (call);             \
-        INFO(#call << ": " << zero_last_error());    \
-        REQUIRE(code_of_call == ZERO_OK);            \
+#define WORKS(call)                               \
+    do {                                          \
+        const int code_of_call = (call);          \
+        INFO(#call << ": " << zero_last_error()); \
+        REQUIRE(code_of_call == ZERO_OK);         \
     } while (false)
 
 inline std::string sgd(int stage, const std::string& more = "") {
     return "{\"zero_optimization\": {\"stage\": " + std::to_string(stage) +
            ", \"stage3_param_persistence_threshold\": 0}, \"libzero\": {\"stale_check\": false}, "
-           "\"optimizer\": {\"type\": \"SGD\", \"params\": {\"lr\": 1}}" + more + "}";
+           "\"optimizer\": {\"type\": \"SGD\", \"params\": {\"lr\": 1}}" +
+           more + "}";
 }
 
 // A context over the world with tensors "a" (the caller's, 3 x 5 of fp32) and "b" (the library's, 7 of fp64).
 struct model {
-    explicit model(int stage, bool committed = true, const std::string& more = "") : a(15, 0.0F), gradient_a(15, 1.0F), gradient_b(7, 1.0) {
+    explicit model(int stage, bool committed = true, const std::string& more = "")
+        : a(15, 0.0F), gradient_a(15, 1.0F), gradient_b(7, 1.0) {
         WORKS(zero_init(MPI_COMM_WORLD, sgd(stage, more).c_str(), &z));
         WORKS(zero_register(z, "a", ZERO_F32, 2, dims_a, a.data(), 0, &id_a));
         WORKS(zero_register(z, "b", ZERO_F64, 1, dims_b, nullptr, 0, &id_b));
@@ -99,7 +103,8 @@ public:
         restore();
         std::string text;
         std::rewind(file_);
-        for (int letter = std::fgetc(file_); letter != EOF; letter = std::fgetc(file_)) text.push_back(static_cast<char>(letter));
+        for (int letter = std::fgetc(file_); letter != EOF; letter = std::fgetc(file_))
+            text.push_back(static_cast<char>(letter));
         return text;
     }
 

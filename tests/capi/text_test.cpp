@@ -46,7 +46,8 @@ TEST_CASE("readings of a context") {
     m.train_one_step();
     WORKS(zero_get_real(m.z, "grad_norm", &real));
     CHECK(real == Approx(std::sqrt(22.0)));
-    for (const char* key : {"step", "micro_step", "skipped_steps", "overflow", "nodes", "live_elements"}) WORKS(zero_get_int(m.z, key, &value));
+    for (const char* key : {"step", "micro_step", "skipped_steps", "overflow", "nodes", "live_elements"})
+        WORKS(zero_get_int(m.z, key, &value));
     WORKS(zero_get_real(m.z, "loss_scale", &real));
 }
 
@@ -76,7 +77,9 @@ TEST_CASE("memory: what was forecast is what is taken") {
 }
 
 TEST_CASE("an estimate beyond 32 bits") {
-    const char* const config = "{\"zero_optimization\": {\"stage\": 1}, \"optimizer\": {\"type\": \"Adam\"}, \"libzero\": {\"device\": \"host\"}}";
+    const char* const config =
+        "{\"zero_optimization\": {\"stage\": 1}, \"optimizer\": {\"type\": \"Adam\"}, \"libzero\": {\"device\": "
+        "\"host\"}}";
     std::int64_t device = -1, host = -1, nvme = -1;
     WORKS(zero_estimate(config, ZERO_F32, 8, 1, 3000000000, 3000000000, &device, &host, &nvme));
     CHECK(device == 0);
@@ -93,7 +96,8 @@ TEST_CASE("names") {
     CHECK(zero_last_error() != nullptr);
     const std::string build = zero_build_info();
     CHECK(build.find("libzero " + std::to_string(ZERO_VERSION_MAJOR) + ".") == 0);
-    for (const char* word : {"git: ", "compilers: ", "MPI: ", "HDF5: ", "options: "}) CHECK(build.find(word) != std::string::npos);
+    for (const char* word : {"git: ", "compilers: ", "MPI: ", "HDF5: ", "options: "})
+        CHECK(build.find(word) != std::string::npos);
 }
 
 TEST_CASE("log lines go to the caller and back to silence") {

@@ -1,5 +1,5 @@
-// The main job through the C interface against a plain serial reference: stages 0 to 3, gradients in all the ways they can be
-// handed over, lists, the step in parts, groups.
+// The main job through the C interface against a plain serial reference: stages 0 to 3, gradients in all the ways they
+// can be handed over, lists, the step in parts, groups.
 #include <cmath>
 
 #include "support.hpp"
@@ -38,8 +38,8 @@ TEST_CASE("scaled hand-overs and lists") {
         model m(stage);
         const int ids[2] = {m.id_a, m.id_b};
         const void* gradients[2] = {m.gradient_a.data(), m.gradient_b.data()};
-        WORKS(zero_reduce_list(m.z, 2, ids, gradients));                                   // 1
-        WORKS(zero_reduce_scaled(m.z, m.id_a, 2.0, m.gradient_a.data()));                  // + 2
+        WORKS(zero_reduce_list(m.z, 2, ids, gradients));                                                // 1
+        WORKS(zero_reduce_scaled(m.z, m.id_a, 2.0, m.gradient_a.data()));                               // + 2
         WORKS(zero_reduce_scaled(m.z, m.id_b, 0.0, nullptr == gradients[1] ? nullptr : gradients[1]));  // + 0
         WORKS(zero_step(m.z));
         void* values[2] = {nullptr, nullptr};

@@ -1,6 +1,5 @@
 // zero.hpp: exceptions that carry the code, gathers that release themselves, contexts that finalize themselves.
 #include <catch2/catch.hpp>
-
 #include <numeric>
 #include <vector>
 
@@ -9,7 +8,8 @@
 namespace {
 
 const char* const config =
-    "{\"zero_optimization\": {\"stage\": 3, \"stage3_param_persistence_threshold\": 0}, \"libzero\": {\"stale_check\": false}, "
+    "{\"zero_optimization\": {\"stage\": 3, \"stage3_param_persistence_threshold\": 0}, \"libzero\": {\"stale_check\": "
+    "false}, "
     "\"optimizer\": {\"type\": \"SGD\", \"params\": {\"lr\": 1}}}";
 
 }  // namespace

@@ -145,7 +145,7 @@ TEST_CASE("a model split over ranks: one folder, each model rank its own tensors
         return together(data, 2, [&](checkpoint::crew& crew) {
             share mine(crew.model_rank() == 0 ? left : right, crew.data_rank(), data, false, 3);
             ledger book;
-            log said(0);
+            zero::log said(0);
             checkpoint::save(mine.state, crew, files::disk(), book, said, {folder / "c", "t", per_file, 0, 0});
         });
     };
@@ -155,7 +155,7 @@ TEST_CASE("a model split over ranks: one folder, each model rank its own tensors
         const auto& model = crew.model_rank() == 0 ? left : right;
         share mine(model, crew.data_rank(), 2, true);
         ledger book;
-        log said(0);
+        zero::log said(0);
         checkpoint::load(mine.state, crew, files::disk(), book, said, {folder / "c", "t", false});
         equal[static_cast<std::size_t>(crew.rank())] = mine.equals(model) ? 1 : 0;
     })) == "");

@@ -18,8 +18,12 @@ using zero::testing::said;
 
 namespace {
 
-std::string in_zero(const std::string& members) { return "{\"zero_optimization\": {" + members + "}}"; }
-std::string bucket(const std::string& number) { return in_zero("\"reduce_bucket_size\": " + number); }
+std::string in_zero(const std::string& members) {
+    return "{\"zero_optimization\": {" + members + "}}";
+}
+std::string bucket(const std::string& number) {
+    return in_zero("\"reduce_bucket_size\": " + number);
+}
 const std::string bucket_key = "zero_optimization.reduce_bucket_size";
 const std::string stage_key = "zero_optimization.stage";
 
@@ -30,8 +34,8 @@ TEST_CASE("B26: numbers of the configuration") {
     CHECK(read(bucket("5e8")).integer(bucket_key) == 500'000'000);
     CHECK(read(bucket("500000000.0")).integer(bucket_key) == 500'000'000);
     CHECK(read(bucket("9223372036854775807")).integer(bucket_key) == INT64_MAX);
-    for (const char* wrong : {"0", "-1", "5.5", "1e30", "true", "\"5\"", "[5]", "{}", "null", "9223372036854775808", "9.3e18",
-                              "0.5", "-5e8", "\"Auto\""}) {
+    for (const char* wrong : {"0", "-1", "5.5", "1e30", "true", "\"5\"", "[5]", "{}", "null", "9223372036854775808",
+                              "9.3e18", "0.5", "-5e8", "\"Auto\""}) {
         INFO(wrong);
         refused(code::config, {bucket_key}, [&] { read(bucket(wrong)); });
     }
@@ -52,7 +56,8 @@ TEST_CASE("B26: numbers of the configuration") {
     refused(code::config, {"reduce_bucket_sizee", "nearest known key is \"zero_optimization.reduce_bucket_size\""},
             [] { read(in_zero("\"reduce_bucket_sizee\": 5")); });
     refused(code::config, {"\"zero_optimization.stage\" twice"}, [] { read(in_zero("\"stage\": 1, \"stage\": 1")); });
-    refused(code::config, {"offload_optimizer.nvme_path"}, [] { read(in_zero("\"offload_optimizer\": {\"device\": \"nvme\"}")); });
+    refused(code::config, {"offload_optimizer.nvme_path"},
+            [] { read(in_zero("\"offload_optimizer\": {\"device\": \"nvme\"}")); });
     refused(code::unsupported, {"offload_optimizer.device", "nvme"},
             [] { read(in_zero("\"offload_optimizer\": {\"device\": \"nvme\", \"nvme_path\": \"/swap\"}")); });
 }
@@ -61,30 +66,36 @@ TEST_CASE("keys given twice are found at any depth") {
     refused(code::config, {"\"fp16\" twice"}, [] { read("{\"fp16\": {}, \"fp16\": {}}"); });
     refused(code::config, {"\"optimizer.params.lr\" twice"},
             [] { read("{\"optimizer\": {\"type\": \"Adam\", \"params\": {\"lr\": 1, \"eps\": 1, \"lr\": 1}}}"); });
-    refused(code::config, {"\"other.deep.a\" twice"}, [] { read("{\"other\": [1, {\"deep\": {\"a\": 1, \"a\": 2}}]}"); });
+    refused(code::config, {"\"other.deep.a\" twice"},
+            [] { read("{\"other\": [1, {\"deep\": {\"a\": 1, \"a\": 2}}]}"); });
     refused(code::config, {"\"a\" twice"}, [] { read("{\"a\": 1, \"\\u0061\": 2}"); });
     CHECK_NOTHROW(read("{\"fp16\": {\"enabled\": false}, \"bf16\": {\"enabled\": false}}"));
-    refused(code::config, {"fp16.enabled", "twice"}, [] { read("{\"fp16\": {\"enabled\": true}, \"fp16.enabled\": false}"); });
+    refused(code::config, {"fp16.enabled", "twice"},
+            [] { read("{\"fp16\": {\"enabled\": true}, \"fp16.enabled\": false}"); });
     refused(code::config, {"cpu_offload", "offload_optimizer.device", "twice"},
             [] { read(in_zero("\"cpu_offload\": true, \"offload_optimizer\": {\"device\": \"none\"}")); });
 }
 
 TEST_CASE("unknown keys: refused in sections, said once at the top level") {
-    const char* const sections[] = {"zero_optimization", "optimizer", "scheduler", "fp16", "bf16", "libzero", "checkpoint", "groups"};
+    const char* const sections[] = {"zero_optimization", "optimizer",  "scheduler", "fp16", "bf16",
+                                    "libzero",           "checkpoint", "groups"};
     for (const std::string section : sections) {
         INFO(section);
         refused(code::config, {section + ".frobnicate"}, [&] { read("{\"" + section + "\": {\"frobnicate\": 1}}"); });
     }
-    refused(code::config, {"optimizer.params.learning", "nearest"}, [] { read("{\"optimizer\": {\"params\": {\"learning\": 1}}}"); });
+    refused(code::config, {"optimizer.params.learning", "nearest"},
+            [] { read("{\"optimizer\": {\"params\": {\"learning\": 1}}}"); });
     refused(code::config, {"scheduler.params.warmup_num_step", "scheduler.params.warmup_num_steps"},
             [] { read("{\"scheduler\": {\"type\": \"WarmupLR\", \"params\": {\"warmup_num_step\": 1}}}"); });
-    const options top = read("{\"activation_checkpointing\": {\"a\": 1}, \"gradient_reduction\": \"sum\", \"aio\": {\"new_key\": 3}}");
+    const options top =
+        read("{\"activation_checkpointing\": {\"a\": 1}, \"gradient_reduction\": \"sum\", \"aio\": {\"new_key\": 3}}");
     CHECK(said(top.notices(), "activation_checkpointing"));
     CHECK(said(top.notices(), "did you mean \"libzero.gradient_reduction\"?"));
     CHECK(said(top.notices(), "aio.new_key"));
     CHECK(top.notices().size() == 3);
     CHECK(read(in_zero("\"offload_param\": null, \"zenflow\": null")).notices().empty());
-    refused(code::config, {"zero_optimization.offload_param", "section"}, [] { read(in_zero("\"offload_param\": \"cpu\"")); });
+    refused(code::config, {"zero_optimization.offload_param", "section"},
+            [] { read(in_zero("\"offload_param\": \"cpu\"")); });
     refused(code::config, {"fp16"}, [] { read("{\"fp16\": true}"); });
 }
 
@@ -93,7 +104,8 @@ TEST_CASE("strict JSON, files and what is neither") {
     CHECK(read(" \n\t").as_json() == "{}");
     CHECK(read(" \n {} ").as_json() == "{}");
     CHECK(read("{ // a comment\n \"gradient_clipping\": 1 /* and another */ }").real("gradient_clipping") == 1);
-    for (const char* wrong : {"{", "{\"a\"}", "{\"a\": 1,}", "{} {}", "{\"a\": tru}", "{\"a\": \"\xff\"}", "{'a': 1}"}) {
+    for (const char* wrong :
+         {"{", "{\"a\"}", "{\"a\": 1,}", "{} {}", "{\"a\": tru}", "{\"a\": \"\xff\"}", "{'a': 1}"}) {
         INFO(wrong);
         refused(code::config, {"not valid JSON"}, [&] { read(wrong); });
     }
@@ -106,7 +118,8 @@ TEST_CASE("strict JSON, files and what is neither") {
         read(deep);
     });
     refused(code::config, {"larger than 64 MiB"}, [] { read("{" + std::string(largest_json, ' ') + "}"); });
-    refused(code::config, {"must be a text"}, [] { read(in_zero("\"offload_param\": {\"nvme_path\": \"a\\u0000b\"}")); });
+    refused(code::config, {"must be a text"},
+            [] { read(in_zero("\"offload_param\": {\"nvme_path\": \"a\\u0000b\"}")); });
     refused(code::io, {"no/such/file.json"}, [] { read("no/such/file.json"); });
     refused(code::io, {"folder"}, [] { read("/"); });
     refused(code::config, {"neither"}, [] { read("[1,\n2]"); });
@@ -130,9 +143,11 @@ TEST_CASE("words are known in any case, and keep the spelling of the table") {
     CHECK(read("{\"optimizer\": {\"type\": \"adamw\"}}").text("optimizer.type") == "AdamW");
     CHECK(read("{\"optimizer\": {\"type\": \"LAMB\"}}").text("optimizer.type") == "Lamb");
     CHECK(read("{\"scheduler\": {\"type\": \"warmuplr\"}}").text("scheduler.type") == "WarmupLR");
-    refused(code::config, {"optimizer.type", "Adan", "one of Adam, AdamW, SGD"}, [] { read("{\"optimizer\": {\"type\": \"Adan\"}}"); });
+    refused(code::config, {"optimizer.type", "Adan", "one of Adam, AdamW, SGD"},
+            [] { read("{\"optimizer\": {\"type\": \"Adan\"}}"); });
     for (const char* known : {"Muon", "OneBitAdam", "zerooneadam", "OneBitLamb"}) {
-        refused(code::unsupported, {"optimizer.type"}, [&] { read("{\"optimizer\": {\"type\": \"" + std::string(known) + "\"}}"); });
+        refused(code::unsupported, {"optimizer.type"},
+                [&] { read("{\"optimizer\": {\"type\": \"" + std::string(known) + "\"}}"); });
     }
     CHECK(read("{\"libzero\": {\"log_level\": \"info\"}}").integer("libzero.log_level") == 2);
     CHECK(read("{\"libzero\": {\"log_level\": 3}}").integer("libzero.log_level") == 3);
@@ -163,9 +178,11 @@ TEST_CASE("parameters belong to their optimizer or schedule") {
         return "{\"scheduler\": {\"type\": \"" + type + "\", \"params\": {" + params + "}}}";
     };
     refused(code::config, {"total_num_steps"}, [&] { read(schedule("WarmupDecayLR", "")); });
-    refused(code::config, {"total_num_steps"}, [&] { read(schedule("WarmupCosineLR", "\"total_num_steps\": \"auto\"")); });
+    refused(code::config, {"total_num_steps"},
+            [&] { read(schedule("WarmupCosineLR", "\"total_num_steps\": \"auto\"")); });
     refused(code::config, {"cycle_max_lr"}, [&] { read(schedule("OneCycle", "\"cycle_min_lr\": 0.1")); });
-    refused(code::config, {"total_num_steps", "WarmupLR"}, [&] { read(schedule("WarmupLR", "\"total_num_steps\": 9")); });
+    refused(code::config, {"total_num_steps", "WarmupLR"},
+            [&] { read(schedule("WarmupLR", "\"total_num_steps\": 9")); });
     refused(code::config, {"scheduler.type"}, [] { read("{\"scheduler\": {\"params\": {\"warmup_min_lr\": 0}}}"); });
 }
 
@@ -216,7 +233,8 @@ TEST_CASE("set: every type, and nothing changes when it is refused") {
     refused(code::config, {"optimizer.type"}, [&] { made.set("optimizer.type", std::int64_t{2}); });
     refused(code::config, {"optimizer.type"}, [&] { made.set("optimizer.type", 0.5); });
     refused(code::config, {"overlap_comm"}, [&] { made.set("zero_optimization.overlap_comm", 1.0); });
-    refused(code::config, {"zero_optimization.stagee", stage_key}, [&] { made.set("zero_optimization.stagee", std::int64_t{2}); });
+    refused(code::config, {"zero_optimization.stagee", stage_key},
+            [&] { made.set("zero_optimization.stagee", std::int64_t{2}); });
     refused(code::unsupported, {"offload_param.device"}, [&] {
         made.set("zero_optimization.offload_param.nvme_path", std::string("swap"));
         made.set("zero_optimization.offload_param.device", std::string("nvme"));
@@ -231,7 +249,8 @@ TEST_CASE("set: every type, and nothing changes when it is refused") {
 
 TEST_CASE("a read that fails changes nothing") {
     options made = read(in_zero("\"stage\": 2"));
-    refused(code::config, {"fp16.hysteresis"}, [&] { made.read("{\"bf16\": {\"enabled\": true}, \"fp16\": {\"hysteresis\": 0}}", false); });
+    refused(code::config, {"fp16.hysteresis"},
+            [&] { made.read("{\"bf16\": {\"enabled\": true}, \"fp16\": {\"hysteresis\": 0}}", false); });
     CHECK(made.as_json() == read(in_zero("\"stage\": 2")).as_json());
     CHECK(made.notices().empty());
 }
@@ -260,8 +279,9 @@ TEST_CASE("groups") {
 }
 
 TEST_CASE("old names are mapped") {
-    const options old = read(in_zero("\"stage\": 3, \"cpu_offload\": true, \"cpu_offload_param\": true, \"cpu_offload_use_pin_memory\": false, "
-                                     "\"stage3_gather_fp16_weights_on_model_save\": false, \"max_live_parameters\": 5"));
+    const options old = read(in_zero(
+        "\"stage\": 3, \"cpu_offload\": true, \"cpu_offload_param\": true, \"cpu_offload_use_pin_memory\": false, "
+        "\"stage3_gather_fp16_weights_on_model_save\": false, \"max_live_parameters\": 5"));
     CHECK(old.text("zero_optimization.offload_optimizer.device") == "cpu");
     CHECK(old.text("zero_optimization.offload_param.device") == "cpu");
     CHECK_FALSE(old.boolean("zero_optimization.offload_optimizer.pin_memory"));
@@ -276,13 +296,15 @@ TEST_CASE("old names are mapped") {
 }
 
 TEST_CASE("what has no effect is said once, with the reason") {
-    options made = read("{\"prescale_gradients\": true, \"wall_clock_breakdown\": false, \"libzero\": {\"node_shared\": true}}");
+    options made =
+        read("{\"prescale_gradients\": true, \"wall_clock_breakdown\": false, \"libzero\": {\"node_shared\": true}}");
     CHECK(said(made.notices(), "prescale_gradients has no effect"));
     CHECK(said(made.notices(), "libzero.node_shared has no effect"));
     CHECK_FALSE(said(made.notices(), "wall_clock_breakdown"));
     made.set("prescale_gradients", std::int64_t{1});
     CHECK(made.notices().size() == 2);
-    CHECK(said(read(in_zero("\"stage\": 3, \"offload_optimizer\": {\"device\": \"cpu\", \"ratio\": 0.5}")).notices(), "ratio"));
+    CHECK(said(read(in_zero("\"stage\": 3, \"offload_optimizer\": {\"device\": \"cpu\", \"ratio\": 0.5}")).notices(),
+               "ratio"));
 }
 
 TEST_CASE("edit distance") {

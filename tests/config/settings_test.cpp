@@ -128,9 +128,9 @@ TEST_CASE("batch sizes: any two give the third") {
         int ranks;
         std::int64_t want_train, want_micro, want_accumulation;
     };
-    const row rows[] = {{0, 0, 0, 3, 0, 0, 1},     {0, 0, 4, 3, 0, 0, 4},    {24, 2, 0, 3, 24, 2, 4}, {24, 0, 4, 3, 24, 2, 4},
-                        {0, 2, 4, 3, 24, 2, 4},    {24, 2, 4, 3, 24, 2, 4},  {24, 0, 0, 3, 24, 8, 1}, {0, 2, 0, 3, 6, 2, 1},
-                        {4096, 1, 0, 64, 4096, 1, 64}};
+    const row rows[] = {{0, 0, 0, 3, 0, 0, 1},   {0, 0, 4, 3, 0, 0, 4},  {24, 2, 0, 3, 24, 2, 4},
+                        {24, 0, 4, 3, 24, 2, 4}, {0, 2, 4, 3, 24, 2, 4}, {24, 2, 4, 3, 24, 2, 4},
+                        {24, 0, 0, 3, 24, 8, 1}, {0, 2, 0, 3, 6, 2, 1},  {4096, 1, 0, 64, 4096, 1, 64}};
     for (const row& each : rows) {
         options from;
         if (each.train > 0) from.set("train_batch_size", each.train);
@@ -143,9 +143,11 @@ TEST_CASE("batch sizes: any two give the third") {
         CHECK(all.accumulation_steps == each.want_accumulation);
     }
     refused(code::config, {"25", "2", "4", "3 ranks", "24"}, [] {
-        resolved("{\"train_batch_size\": 25, \"train_micro_batch_size_per_gpu\": 2, \"gradient_accumulation_steps\": 4}", 3);
+        resolved(
+            "{\"train_batch_size\": 25, \"train_micro_batch_size_per_gpu\": 2, \"gradient_accumulation_steps\": 4}", 3);
     });
-    refused(code::config, {"25", "2", "3 ranks"}, [] { resolved("{\"train_batch_size\": 25, \"train_micro_batch_size_per_gpu\": 2}", 3); });
+    refused(code::config, {"25", "2", "3 ranks"},
+            [] { resolved("{\"train_batch_size\": 25, \"train_micro_batch_size_per_gpu\": 2}", 3); });
     refused(code::config, {"25", "3 ranks"}, [] { resolved("{\"train_batch_size\": 25}", 3); });
     refused(code::config, {"2^63"}, [] {
         resolved("{\"train_micro_batch_size_per_gpu\": 4000000000, \"gradient_accumulation_steps\": 4000000000}", 3);
@@ -159,38 +161,47 @@ TEST_CASE("contradictions name both keys") {
     refused(code::config, {"offload_optimizer.device", "zero_optimization.stage"},
             [] { resolved("{\"zero_optimization\": {\"stage\": 0, \"offload_optimizer\": {\"device\": \"cpu\"}}}"); });
     CHECK_NOTHROW(resolved("{\"zero_optimization\": {\"stage\": 1, \"offload_optimizer\": {\"device\": \"cpu\"}}}"));
-    refused(code::config, {"fp16.enabled", "bf16.enabled"}, [] { resolved("{\"fp16\": {\"enabled\": true}, \"bf16\": {\"enabled\": true}}"); });
+    refused(code::config, {"fp16.enabled", "bf16.enabled"},
+            [] { resolved("{\"fp16\": {\"enabled\": true}, \"bf16\": {\"enabled\": true}}"); });
     refused(code::config, {"fp16.min_loss_scale", "initial_scale_power"},
             [] { resolved("{\"fp16\": {\"enabled\": true, \"min_loss_scale\": 32, \"initial_scale_power\": 4}}"); });
-    refused(code::config, {"nesterov", "momentum"}, [] { resolved("{\"optimizer\": {\"type\": \"SGD\", \"params\": {\"nesterov\": true}}}"); });
-    refused(code::config, {"min_coeff", "max_coeff"},
-            [] { resolved("{\"optimizer\": {\"type\": \"Lamb\", \"params\": {\"min_coeff\": 3, \"max_coeff\": 2}}}"); });
+    refused(code::config, {"nesterov", "momentum"},
+            [] { resolved("{\"optimizer\": {\"type\": \"SGD\", \"params\": {\"nesterov\": true}}}"); });
+    refused(code::config, {"min_coeff", "max_coeff"}, [] {
+        resolved("{\"optimizer\": {\"type\": \"Lamb\", \"params\": {\"min_coeff\": 3, \"max_coeff\": 2}}}");
+    });
     options late = read("{\"optimizer\": {\"type\": \"SGD\", \"params\": {\"momentum\": 0.9}}}");
     late.set("optimizer.type", std::string("Adam"));
     refused(code::config, {"optimizer.params.momentum", "Adam"}, [&] { resolve(late, 1, 0); });
 }
 
 TEST_CASE("S07: which optimizers decay decoupled") {
-    const auto decoupled = [](const std::string& inside) { return resolved("{\"optimizer\": {" + inside + "}}").numbers.decoupled; };
+    const auto decoupled = [](const std::string& inside) {
+        return resolved("{\"optimizer\": {" + inside + "}}").numbers.decoupled;
+    };
     CHECK(decoupled("\"type\": \"Adam\""));
     CHECK(decoupled("\"type\": \"AdamW\""));
     CHECK_FALSE(decoupled("\"type\": \"Adam\", \"params\": {\"adam_w_mode\": false}"));
     CHECK(decoupled("\"type\": \"AdamW\", \"params\": {\"adam_w_mode\": false}"));
-    CHECK(said(resolved("{\"optimizer\": {\"type\": \"AdamW\", \"params\": {\"adam_w_mode\": false}}}").notices, "adam_w_mode"));
+    CHECK(said(resolved("{\"optimizer\": {\"type\": \"AdamW\", \"params\": {\"adam_w_mode\": false}}}").notices,
+               "adam_w_mode"));
     CHECK(resolved("{\"optimizer\": {\"type\": \"Adagrad\"}}").numbers.lr == 1e-2);
     CHECK(resolved("{\"optimizer\": {\"type\": \"Adagrad\"}}").numbers.eps == 1e-10);
 }
 
 TEST_CASE("S05: warmup_num_steps 0 and 1 are read as 2") {
     for (const char* steps : {"0", "1", "2"}) {
-        const settings all = resolved(std::string("{\"scheduler\": {\"type\": \"WarmupLR\", \"params\": {\"warmup_num_steps\": ") + steps + "}}}");
+        const settings all =
+            resolved(std::string("{\"scheduler\": {\"type\": \"WarmupLR\", \"params\": {\"warmup_num_steps\": ") +
+                     steps + "}}}");
         CHECK(all.lr_schedule.warmup_num_steps == 2);
         CHECK(std::isfinite(all.lr_schedule.rate(1, 1)));
     }
 }
 
 TEST_CASE("schedules take what is not given from each other or from the optimizer") {
-    const settings cycle = resolved(R"({"scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 0.1, "cycle_max_lr": 0.2,
+    const settings cycle =
+        resolved(R"({"scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 0.1, "cycle_max_lr": 0.2,
         "cycle_first_step_size": 7, "cycle_first_stair_count": 3}}})");
     CHECK(cycle.lr_schedule.cycle_second_step_size == 7);
     CHECK(cycle.lr_schedule.cycle_second_stair_count == 3);
@@ -202,14 +213,16 @@ TEST_CASE("schedules take what is not given from each other or from the optimize
     const settings warm = resolved(R"({"optimizer": {"params": {"lr": 0.5}}, "scheduler": {"type": "WarmupLR"}})");
     CHECK(warm.lr_schedule.warmup_max_lr == 0.5);
     CHECK(warm.notices.empty());
-    const settings own = resolved(R"({"optimizer": {"params": {"lr": 0.5}}, "scheduler": {"type": "WarmupLR", "params": {"warmup_max_lr": 0.25}}})");
+    const settings own = resolved(
+        R"({"optimizer": {"params": {"lr": 0.5}}, "scheduler": {"type": "WarmupLR", "params": {"warmup_max_lr": 0.25}}})");
     CHECK(own.lr_schedule.warmup_max_lr == 0.25);
     CHECK(said(own.notices, "optimizer.params.lr"));
 }
 
 TEST_CASE("groups: own numbers over the optimizer's, the ratio of rates kept") {
     options from = read(R"({"optimizer": {"params": {"lr": 0.1, "weight_decay": 0.25, "eps": 1e-6}}})");
-    from.add_group(R"({"lr": 0.3, "betas": [0.5, 0.6], "lower": -1, "upper": 2, "frozen": true, "model_replicated": true})", 1);
+    from.add_group(
+        R"({"lr": 0.3, "betas": [0.5, 0.6], "lower": -1, "upper": 2, "frozen": true, "model_replicated": true})", 1);
     const group_settings zeroth = resolve_group(from, 0), first = resolve_group(from, 1);
     CHECK(zeroth.numbers.lr == 0.1);
     CHECK(zeroth.lr_ratio == 1);

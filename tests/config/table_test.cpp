@@ -55,11 +55,16 @@ json legal(const option& row) {
     if (meant != nullptr && meant->support == answer::unsupported) return json::parse(meant->standard);
     if (row.support == answer::unsupported) return row.standard.empty() ? json() : json::parse(row.standard);
     switch (row.type) {
-        case kind::boolean: return row.standard != "true";
-        case kind::integer: return row.most == "3" ? 2 : row.most == "1" ? 1 : 7;
-        case kind::real: return 0.625;
-        case kind::reals: return json::array({0.5, 0.75});
-        case kind::object: return json::object({{"a", 1}});
+        case kind::boolean:
+            return row.standard != "true";
+        case kind::integer:
+            return row.most == "3" ? 2 : row.most == "1" ? 1 : 7;
+        case kind::real:
+            return 0.625;
+        case kind::reals:
+            return json::array({0.5, 0.75});
+        case kind::object:
+            return json::object({{"a", 1}});
         case kind::text: {
             if (row.words.empty()) return "some where";
             const std::string words = shown_words(row, false);
@@ -74,17 +79,25 @@ json legal(const option& row) {
 
 json wrong_type(const option& row) {
     switch (row.type) {
-        case kind::boolean: return "yes";
-        case kind::integer: return 5.5;
-        case kind::real: return "0.5";
-        case kind::reals: return json::array({0.5});
-        case kind::text: return 7;
-        case kind::object: return json();
+        case kind::boolean:
+            return "yes";
+        case kind::integer:
+            return 5.5;
+        case kind::real:
+            return "0.5";
+        case kind::reals:
+            return json::array({0.5});
+        case kind::text:
+            return 7;
+        case kind::object:
+            return json();
     }
     return json();
 }
 
-std::string as_text(const json& what) { return what.is_string() ? what.get<std::string>() : what.dump(); }
+std::string as_text(const json& what) {
+    return what.is_string() ? what.get<std::string>() : what.dump();
+}
 
 // What options::text shows for it.
 std::string shown(const options& from, const option& row, const std::string& path) {
@@ -96,7 +109,9 @@ std::string expected(const option& row, const json& what) {
     return what.dump();
 }
 
-options read_json(const json& text) { return zero::testing::read(text.dump()); }
+options read_json(const json& text) {
+    return zero::testing::read(text.dump());
+}
 
 }  // namespace
 
@@ -146,7 +161,8 @@ TEST_CASE("every row is read from JSON, environment and set, and the later wins"
         CHECK(shown(from_file, row, path) == expected(row, what));
         CHECK(zero::testing::read(from_file.as_json()).as_json() == from_file.as_json());
         const json standard = row.standard.empty() ? json() : json::parse(row.standard);
-        CHECK(said(from_file.notices(), path) == (row.support == answer::no_effect && (what != standard || what == true)));
+        CHECK(said(from_file.notices(), path) ==
+              (row.support == answer::no_effect && (what != standard || what == true)));
 
         const environment_variable variable(name, as_text(what));
         options from_environment;
@@ -187,7 +203,9 @@ TEST_CASE("every row refuses what it cannot be, by name") {
             refused(code::config, {path}, by_json(wrong));
             refused(code::config, {path}, by_json(json::object({{"a", 1}})));
             if (row.type != kind::text || !row.words.empty()) {
-                const std::string text = row.type == kind::text ? "nonsense" : row.type == kind::real ? "\"0.5\"" : as_text(wrong);
+                const std::string text = row.type == kind::text   ? "nonsense"
+                                         : row.type == kind::real ? "\"0.5\""
+                                                                  : as_text(wrong);
                 const environment_variable variable(name, text);
                 refused(code::config, {path, name}, [&] { options().read(context(row).dump()); });
             }
@@ -266,39 +284,81 @@ TEST_CASE("what this build cannot do is refused with the way out") {
 }
 
 TEST_CASE("the design's keys are all in the table") {
-    const char* const keys[] = {
-        "stage", "contiguous_gradients", "reduce_scatter", "reduce_bucket_size", "allgather_partitions",
-        "allgather_bucket_size", "overlap_comm", "round_robin_gradients", "use_multi_rank_bucket_allreduce",
-        "load_from_fp32_weights", "elastic_checkpoint", "sub_group_size", "stage3_prefetch_bucket_size",
-        "stage3_param_persistence_threshold", "stage3_model_persistence_threshold", "stage3_max_live_parameters",
-        "stage3_max_reuse_distance", "stage3_gather_16bit_weights_on_model_save", "stage3_module_granularity_threshold",
-        "leaf_module", "memory_efficient_linear", "override_module_apply", "pipeline_loading_checkpoint",
-        "log_trace_cache_warnings", "enable_sanity_checks", "ignore_unused_parameters", "zero_hpz_partition_size",
-        "zero_quantized_weights", "zero_quantized_gradients", "zero_quantized_nontrainable_weights", "zeropp_loco_param",
-        "mics_shard_size", "mics_hierarchical_params_gather", "cpu_offload", "cpu_offload_param",
-        "cpu_offload_use_pin_memory", "stage3_gather_fp16_weights_on_model_save", "zenflow", "super_offload"};
+    const char* const keys[] = {"stage",
+                                "contiguous_gradients",
+                                "reduce_scatter",
+                                "reduce_bucket_size",
+                                "allgather_partitions",
+                                "allgather_bucket_size",
+                                "overlap_comm",
+                                "round_robin_gradients",
+                                "use_multi_rank_bucket_allreduce",
+                                "load_from_fp32_weights",
+                                "elastic_checkpoint",
+                                "sub_group_size",
+                                "stage3_prefetch_bucket_size",
+                                "stage3_param_persistence_threshold",
+                                "stage3_model_persistence_threshold",
+                                "stage3_max_live_parameters",
+                                "stage3_max_reuse_distance",
+                                "stage3_gather_16bit_weights_on_model_save",
+                                "stage3_module_granularity_threshold",
+                                "leaf_module",
+                                "memory_efficient_linear",
+                                "override_module_apply",
+                                "pipeline_loading_checkpoint",
+                                "log_trace_cache_warnings",
+                                "enable_sanity_checks",
+                                "ignore_unused_parameters",
+                                "zero_hpz_partition_size",
+                                "zero_quantized_weights",
+                                "zero_quantized_gradients",
+                                "zero_quantized_nontrainable_weights",
+                                "zeropp_loco_param",
+                                "mics_shard_size",
+                                "mics_hierarchical_params_gather",
+                                "cpu_offload",
+                                "cpu_offload_param",
+                                "cpu_offload_use_pin_memory",
+                                "stage3_gather_fp16_weights_on_model_save",
+                                "zenflow",
+                                "super_offload"};
     for (const std::string key : keys) {
         INFO(key);
         CHECK(find("zero_optimization." + key) != nullptr);
     }
-    const char* const others[] = {"gradient_clipping", "prescale_gradients", "gradient_predivide_factor",
-                                  "communication_data_type", "data_types.grad_accum_dtype", "aio.block_size",
-                                  "comms_logger.enabled", "wall_clock_breakdown", "memory_breakdown", "steps_per_print",
-                                  "csv_monitor.enabled", "bf16.check_grad_overflow", "libzero.largest_count",
-                                  "libzero.log_level", "libzero.end_time", "libzero.checkpoint_signals",
-                                  "libzero.stale_check", "libzero.threads", "libzero.end_window"};
+    const char* const others[] = {"gradient_clipping",
+                                  "prescale_gradients",
+                                  "gradient_predivide_factor",
+                                  "communication_data_type",
+                                  "data_types.grad_accum_dtype",
+                                  "aio.block_size",
+                                  "comms_logger.enabled",
+                                  "wall_clock_breakdown",
+                                  "memory_breakdown",
+                                  "steps_per_print",
+                                  "csv_monitor.enabled",
+                                  "bf16.check_grad_overflow",
+                                  "libzero.largest_count",
+                                  "libzero.log_level",
+                                  "libzero.end_time",
+                                  "libzero.checkpoint_signals",
+                                  "libzero.stale_check",
+                                  "libzero.threads",
+                                  "libzero.end_window"};
     for (const char* key : others) {
         INFO(key);
         CHECK(find(key) != nullptr);
     }
-    for (const char* key : {"optimizer.params.lr", "optimizer.params.weight_decay", "optimizer.params.betas",
-                            "gradient_clipping", "libzero.log_level", "libzero.end_window", "groups.3.lr",
-                            "groups.3.weight_decay", "groups.3.betas", "groups.3.eps", "groups.3.frozen",
-                            "groups.3.lower", "groups.3.upper"}) {
+    for (const char* key :
+         {"optimizer.params.lr", "optimizer.params.weight_decay", "optimizer.params.betas", "gradient_clipping",
+          "libzero.log_level", "libzero.end_window", "groups.3.lr", "groups.3.weight_decay", "groups.3.betas",
+          "groups.3.eps", "groups.3.frozen", "groups.3.lower", "groups.3.upper"}) {
         INFO(key);
         CHECK(options().is_run_time(key));
     }
-    for (const char* key : {"zero_optimization.stage", "optimizer.type", "groups.3.momentum", "gradient_accumulation_steps"}) {
+    for (const char* key :
+         {"zero_optimization.stage", "optimizer.type", "groups.3.momentum", "gradient_accumulation_steps"}) {
         INFO(key);
         CHECK_FALSE(options().is_run_time(key));
     }

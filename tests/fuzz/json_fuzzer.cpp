@@ -1,5 +1,5 @@
-// libFuzzer target: any bytes as a configuration either give settings or a zero::error with a sentence; what was read is
-// read again from its own JSON with the same result. Nothing else may happen: no crash, no other exception.
+// libFuzzer target: any bytes as a configuration either give settings or a zero::error with a sentence; what was read
+// is read again from its own JSON with the same result. Nothing else may happen: no crash, no other exception.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -38,7 +38,8 @@ void one_key(const std::string& text) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t count) {
     const std::string text(reinterpret_cast<const char*>(bytes), count);
     one_key(text);
-    const bool is_json = text.find_first_not_of(" \t\r\n") != std::string::npos && text[text.find_first_not_of(" \t\r\n")] == '{';
+    const bool is_json =
+        text.find_first_not_of(" \t\r\n") != std::string::npos && text[text.find_first_not_of(" \t\r\n")] == '{';
     try {
         zero::config::options made;
         if (is_json) {
