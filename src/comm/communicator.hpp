@@ -35,7 +35,7 @@ struct reduce_scatter_request {
     void* target = nullptr;        // `slice` elements of sum_type; may be the own slot inside source
     bool add = false;              // target += sum instead of target = sum
     // Called for consecutive ranges of target as soon as they are final, while they are in cache. May be empty.
-    std::function<void(std::int64_t first, std::int64_t count)> finished;
+    std::function<void(std::int64_t first, std::int64_t count)> finished{};
 };
 
 struct landing {                   // where one rank's bytes arrive

@@ -89,12 +89,11 @@ void request_set::drop() noexcept {
 
 partition::topology find_nodes(MPI_Comm comm, int node_size) {
     require(node_size >= 0, code::argument, "libzero.node_size is {}: give the ranks per node, or 0 to find them", node_size);
-    int rank = 0, ranks = 0, local = 0, on_node = node_size;
+    int rank = 0, ranks = 0, local = 0, on_node = 1;
     check(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
     check(MPI_Comm_size(comm, &ranks), "MPI_Comm_size");
-    if (node_size > 0) {
-        local = rank % node_size;
-    } else {
+    if (node_size > 0) return {ranks, ranks % node_size == 0 ? ranks / node_size : 1};
+    {
         const node_communicator node(comm, rank);
         check(MPI_Comm_rank(node.get(), &local), "MPI_Comm_rank");
         check(MPI_Comm_size(node.get(), &on_node), "MPI_Comm_size");

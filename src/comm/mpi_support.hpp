@@ -37,7 +37,7 @@ public:
     void reset() noexcept { idle_ = 0; }
 
 private:
-    static constexpr int polls = 50;
+    static constexpr int polls = 200;
     int idle_ = 0;
 };
 

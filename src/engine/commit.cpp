@@ -38,7 +38,7 @@ partition::forecast engine::make_forecast(const partition::layout& space, const 
 std::pair<std::int64_t, std::int64_t> engine::forecast(place where) const {
     require(!committed(), code::state, "zero_forecast comes before zero_commit; afterwards zero_memory tells what is taken");
     if (where != place::host) return {0, 0};
-    const auto how = config::resolve(options_, ranks_->size(), largest_tensor());
+    const auto how = resolved();
     const auto all = make_forecast(make_layout(how), how);
     return {ledger_.bytes(where) + all.total(), std::max(ledger_.peak(where), ledger_.bytes(where) + all.peak())};
 }
@@ -47,11 +47,12 @@ void engine::commit() {
     config::settings how;
     agreement_->enter(calls::commit(0), [&] {
         require(!committed(), code::state, "zero_commit was called already");
-        how = config::resolve(options_, ranks_->size(), largest_tensor());
+        how = resolved();
     });
     agreement_->enter({"zero_commit (options)", calls::commit(0).number, run_->options_digest}, [] {});
     compare_tensors();
     for (const auto& line : options_.notices()) log_->once(log_level::info, line);
+    for (const auto& line : how.notices) log_->once(log_level::info, line);
 
     settings_ = how;
     layout_ = make_layout(settings_);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <string_view>
 
 #include "core/error.hpp"
@@ -51,21 +52,30 @@ void engine::require_committed(const char* call) const {
 
 // --- options ---
 
+config::settings engine::resolved() const {
+    const bool has_f16 = std::any_of(registry_.all().begin(), registry_.all().end(), [](const auto& t) { return t.type == dtype::f16; });
+    return config::resolve(options_, ranks_->size(), largest_tensor(), has_f16);
+}
+
+// Before commit keys may come in any order, so what they mean together is judged at commit; afterwards at once.
 template <typename Value>
 void engine::set_option(const std::string& key, const Value& value) {
-    if (committed())
-        require(options_.is_run_time(key), code::state, "{} is fixed by zero_commit: set it before, or in the configuration", key);
-    const auto before = options_;
-    try {
+    if (!committed()) {
         options_.set(key, value);
-        settings_ = config::resolve(options_, ranks_->size(), committed() ? largest_tensor() : 0);
-        if (committed()) refresh_groups();
-    } catch (...) {
-        options_ = before;
-        throw;
+    } else {
+        require(options_.is_run_time(key), code::state, "{} is fixed by zero_commit: set it before, or in the configuration", key);
+        const auto before = options_;
+        try {
+            options_.set(key, value);
+            settings_ = resolved();
+            refresh_groups();
+        } catch (...) {
+            options_ = before;
+            throw;
+        }
     }
     run_->options_digest = digest(options_.as_json());
-    if (settings_.log_level >= 0) log_->level(static_cast<log_level>(settings_.log_level));
+    if (options_.has("libzero.log_level")) log_->level(static_cast<log_level>(options_.integer("libzero.log_level")));
 }
 
 void engine::set(const std::string& key, std::int64_t value) { set_option(key, value); }
@@ -134,27 +144,46 @@ std::int64_t engine::live_elements() const {
     return live;
 }
 
+// Keys whose value follows from other keys, or from the tensors where "auto" stands.
+std::optional<std::int64_t> engine::resolved_integer(const std::string& key) const {
+    static const std::map<std::string, std::int64_t config::settings::*> followers{
+        {"train_batch_size", &config::settings::train_batch},
+        {"train_micro_batch_size_per_gpu", &config::settings::micro_batch},
+        {"gradient_accumulation_steps", &config::settings::accumulation_steps},
+        {"zero_optimization.reduce_bucket_size", &config::settings::reduce_bucket_size},
+        {"zero_optimization.allgather_bucket_size", &config::settings::allgather_bucket_size},
+        {"zero_optimization.stage3_prefetch_bucket_size", &config::settings::prefetch_bucket_size},
+        {"zero_optimization.stage3_param_persistence_threshold", &config::settings::persistence_threshold}};
+    const auto found = followers.find(key);
+    if (found == followers.end()) return std::nullopt;
+    return (committed() ? settings_ : resolved()).*(found->second);
+}
+
 std::int64_t engine::get_integer(const std::string& key) const {
     if (const auto state = state_integer(key)) return *state;
+    if (const auto number = resolved_integer(key)) return *number;
     return options_.integer(key);
 }
 
 double engine::get_real(const std::string& key) const {
     if (key == "grad_norm") return run_->grad_norm;
-    if (key == "loss_scale") return committed() ? run_->scale.value() : optimizer::loss_scale(settings_.loss_scaling).value();
+    if (key == "loss_scale") return committed() ? run_->scale.value() : optimizer::loss_scale(resolved().loss_scaling).value();
     if (key == "lr") return rate_of_next_update();
     if (const auto state = state_integer(key)) return static_cast<double>(*state);
+    if (const auto number = resolved_integer(key)) return static_cast<double>(*number);
     return options_.real(key);
 }
 
 std::string engine::get_text(const std::string& key) const {
     if (key == "grad_norm" || key == "loss_scale" || key == "lr") return fmt::format("{}", get_real(key));
     if (const auto state = state_integer(key)) return fmt::format("{}", *state);
+    if (const auto number = resolved_integer(key)) return fmt::format("{}", *number);
     return options_.text(key);
 }
 
 double engine::rate_of_next_update() const {
-    return settings_.lr_schedule.rate(run_->step - 1, settings_.numbers.lr);
+    const auto& how = committed() ? settings_ : resolved();
+    return how.lr_schedule.rate(run_->step - 1, how.numbers.lr);
 }
 
 // --- registration ---

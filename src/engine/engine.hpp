@@ -128,6 +128,8 @@ private:
     template <typename Value>
     void set_option(const std::string& key, const Value& value);
     void refresh_groups();
+    config::settings resolved() const;                        // the options as they are now, with what is registered
+    std::optional<std::int64_t> resolved_integer(const std::string& key) const;
     std::int64_t largest_tensor() const;
     std::optional<std::int64_t> state_integer(const std::string& key) const;
     std::int64_t owned_elements() const;

@@ -123,7 +123,7 @@ struct ballot {
 bool engine::finish_micro_step(bool late_anywhere) {
     const auto start = std::chrono::steady_clock::now();
     open_window();
-    const bool boundary = run_->micro_step + 1 >= settings_.accumulation_steps || options_.integer("libzero.end_window") != 0;
+    const bool boundary = run_->micro_step + 1 >= settings_.accumulation_steps || settings_.end_window;
     if (boundary) check_unused();
     stage_->gradients().finish(boundary, divisor(run_->micro_step + 1), late_anywhere);
     ++run_->micro_step;
@@ -131,10 +131,7 @@ bool engine::finish_micro_step(bool late_anywhere) {
         agree_on_norm(stage_->gradients().norm());
         run_->now = run::phase::finished;
         run_->gradient_readable = true;
-        if (options_.integer("libzero.end_window") != 0) {
-            options_.set("libzero.end_window", std::int64_t{0});
-            run_->options_digest = digest(options_.as_json());
-        }
+        if (settings_.end_window) set("libzero.end_window", std::int64_t{0});
     }
     run_->seconds_reducing += seconds_since(start);
     return boundary;

@@ -3,6 +3,7 @@
 #include <mpi.h>
 
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <random>
 #include <string>
@@ -30,9 +31,14 @@ std::vector<T> values(std::int64_t count, unsigned seed) {
     std::vector<T> result(static_cast<std::size_t>(count));
     for (T& one : result) {
         const double size = static_cast<double>(random() % 2001) - 1000.0;
-        one = static_cast<T>(size * (random() % 3 == 0 ? 1e4 : 1.0) / 7.0);
+        one = static_cast<T>(size * (random() % 3 == 0 ? 32.0 : 1.0) / 7.0);
     }
     return result;
+}
+
+template <typename T>
+bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+    return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
 }
 
 template <typename Call>

@@ -1,0 +1,215 @@
+// zero_save and zero_load as calls: what they refuse and how, failures of one rank, other optimizers, models over ranks.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+
+#include "jobs.hpp"
+
+using namespace zero;
+using namespace zero::test;
+
+namespace {
+
+using int64s = std::vector<std::int64_t>;
+
+void build(engine& z, std::int64_t count = 10) {
+    z.add_tensor("a", dtype::f32, int64s{count}, nullptr, 0);
+    z.commit();
+}
+
+// The code is the same on all ranks.
+bool everywhere(code mine) {
+    int low = static_cast<int>(mine), high = low;
+    MPI_Allreduce(MPI_IN_PLACE, &low, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    MPI_Allreduce(MPI_IN_PLACE, &high, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    return low == high;
+}
+
+int descriptors() {
+    int open = 0;
+    for (int number = 0; number < 1024; ++number) open += ::fcntl(number, F_GETFD) >= 0 ? 1 : 0;
+    return open;
+}
+
+}  // namespace
+
+TEST_CASE("what save and load refuse") {
+    const shared_folder folder;
+    MPI_Comm comm = MPI_COMM_WORLD;
+    engine z(&comm, json_for(2, sgd_one));
+    std::string text;
+    z.add_tensor("a", dtype::f32, int64s{10}, nullptr, 0);
+    CHECK(code_of([&] { checkpoint::save(z, folder / "c", "t"); }) == code::state);  // before commit
+    z.commit();
+    const std::vector<float> gradient(10, 1);
+    z.reduce(0, 1, gradient.data());
+    CHECK(code_of([&] { checkpoint::save(z, folder / "c", "t"); }, &text) == code::state);
+    CHECK_THAT(text, Catch::Contains("zero_save inside an accumulation window"));
+    CHECK(code_of([&] { checkpoint::load(z, folder / "c", "t"); }) == code::state);
+    z.step();
+    CHECK(code_of([&] { checkpoint::save(z, folder / "c", "a/b"); }) == code::argument);
+    CHECK(code_of([&] { checkpoint::save(z, "", "t"); }) == code::argument);
+    CHECK(code_of([&] { checkpoint::load(z, folder / "c", "t"); }) == code::checkpoint);
+    CHECK(code_of([&] { checkpoint::save(z, folder / "c", "t"); }) == code::ok);
+    CHECK(code_of([&] { checkpoint::save(z, folder / "c", "t"); }, &text) == code::checkpoint);
+    CHECK_THAT(text, Catch::Contains("exists already"));
+    if (world_size() > 1) {
+        CHECK(code_of([&] { checkpoint::save(z, folder / "c", world_rank() == 0 ? "u" : "v"); }) == code::mismatch);
+        CHECK(code_of([&] { checkpoint::load(z, folder / (world_rank() == 0 ? "c" : "d"), "t"); }) == code::mismatch);
+    }
+    CHECK(code_of([&] { checkpoint::save(z, "/proc/nowhere", "t"); }, &text) == code::io);
+    CHECK_THAT(text, Catch::Contains("/proc/nowhere") && Catch::Contains("errno"));
+    CHECK(code_of([&] { checkpoint::load(z, folder / "c", "t"); }) == code::ok);
+}
+
+TEST_CASE("one rank's file system fails: the same code on all, nothing left, the context goes on") {
+    const shared_folder folder;
+    MPI_Comm comm = MPI_COMM_WORLD;
+    engine z(&comm, json_for(3, adam));
+    build(z, 1000);
+    checkpoint::save(z, folder / "c", "good");
+    const int open = descriptors();
+    for (const int number : {ENOSPC, EIO})
+        for (std::int64_t n = 0; n < 12; ++n) {
+            const files::disk disk([&](const files::request& what) {
+                return files::verdict{world_rank() == world_size() - 1 && what.number == n && what.what != files::action::close ? number : 0, -1};
+            });
+            std::string text;
+            const code answer = code_of([&] { checkpoint::save(z, folder / "c", "bad" + std::to_string(n)); checkpoint::save(z, folder / "c", "x", disk); }, &text);
+            CHECK(everywhere(answer));
+            CHECK((answer == code::io || answer == code::ok));
+            if (world_size() > 1 && n < 5) {
+                CHECK(answer == code::io);
+                CHECK_THAT(text, Catch::Contains("errno " + std::to_string(number)) && Catch::Contains("while "));
+            }
+            on_first([&] {
+                for (const auto& entry : std::filesystem::directory_iterator(folder / "c")) {
+                    const std::string name = entry.path().filename();
+                    CHECK_FALSE(name.starts_with(".staging"));
+                }
+                std::filesystem::remove_all(folder / "c/x");
+                std::filesystem::remove_all(folder / ("c/bad" + std::to_string(n)));
+            });
+            CHECK(z.book().bytes(purpose::checkpoint) == 0);
+        }
+    CHECK(descriptors() == open);
+    constant_step(z, 1);
+    checkpoint::load(z, folder / "c", "good");
+    CHECK(z.progress().step == 0);
+}
+
+TEST_CASE("progress, loss scale and attached arrays come back; another optimizer is refused, or takes the weights") {
+    const shared_folder folder;
+    const std::string fp16 = R"(, "fp16": {"enabled": true, "initial_scale_power": 8, "hysteresis": 1})";
+    std::int64_t counter = 77;
+    double own = world_rank() + 0.5;
+    const auto attach = [&](engine& z, bool per_rank) {
+        z.attach({"counter", dtype::i64, {}, 1, &counter, false});
+        if (per_rank) z.attach({"own", dtype::f64, {1}, 1, &own, true});
+    };
+    job(world_size(), [&](MPI_Comm comm) {
+        engine z(&comm, json_for(2, adam, fp16));
+        z.add_tensor("a", dtype::f16, int64s{9}, nullptr, 0);
+        attach(z, true);
+        z.commit();
+        z.fill(0, "constant", 1, 0, 0);
+        std::vector<std::uint16_t> gradient(9, 0x5c00);  // 256: 1 at this scale
+        z.reduce(0, 1, gradient.data());
+        z.step();
+        gradient.assign(9, 0x7c00);  // inf
+        z.reduce(0, 1, gradient.data());
+        z.step();
+        CHECK(z.progress().skipped == 1);
+        CHECK(z.progress().scale.scale == 128);
+        checkpoint::save(z, folder / "c", "");
+    });
+    counter = 0;
+    own = 0;
+    job(world_size(), [&](MPI_Comm comm) {
+        engine z(&comm, json_for(3, adam, fp16));
+        z.add_tensor("a", dtype::f16, int64s{9}, nullptr, 0);
+        attach(z, true);
+        z.commit();
+        checkpoint::load(z, folder / "c", "");
+        CHECK(z.progress().step == 1);
+        CHECK(z.progress().skipped == 1);
+        CHECK(z.progress().scale.scale == 128);
+        CHECK(z.progress().scale.last_overflow == 1);
+        CHECK(counter == 77);
+        CHECK(own == world_rank() + 0.5);
+    });
+    if (world_size() > 1)
+        job(world_size() - 1, [&](MPI_Comm comm) {
+            engine z(&comm, json_for(3, adam, fp16));
+            z.add_tensor("a", dtype::f16, int64s{9}, nullptr, 0);
+            attach(z, true);
+            z.commit();
+            std::string text;
+            CHECK(code_of([&] { checkpoint::load(z, folder / "c", ""); }, &text) == code::checkpoint);
+            CHECK_THAT(text, Catch::Contains("\"own\""));
+        });
+    job(world_size(), [&](MPI_Comm comm) {
+        engine strict(&comm, json_for(1, sgd_momentum));
+        build(strict, 9);
+        std::string text;
+        CHECK(code_of([&] { checkpoint::load(strict, folder / "c", ""); }, &text) == code::checkpoint);
+        CHECK_THAT(text, Catch::Contains("checkpoint.load") && Catch::Contains("weights"));
+        engine z(&comm, json_for(1, sgd_momentum, R"(, "checkpoint": {"load": "weights"})"));
+        build(z, 9);
+        constant_step(z, 1);
+        checkpoint::load(z, folder / "c", "");
+        for (const float value : values_of<float>(z, 0)) CHECK(value == Approx(0.9).epsilon(1e-5));
+        CHECK(z.progress().step == 0);
+        constant_step(z, 1);
+        for (const float value : state_of<float>(z, 0, "momentum")) CHECK(value == 1);  // the old momentum is gone
+    });
+}
+
+TEST_CASE("a model over ranks: one folder for all, over both communicators") {
+    if (world_size() != 4) return;
+    const shared_folder folder;
+    const int row = world_rank() / 2, column = world_rank() % 2;
+    MPI_Comm data = MPI_COMM_NULL, model = MPI_COMM_NULL;
+    MPI_Comm_split(MPI_COMM_WORLD, row, column, &data);
+    MPI_Comm_split(MPI_COMM_WORLD, column, row, &model);
+    const std::int64_t count = row == 0 ? 11 : 6;
+    std::vector<float> start;
+    for (std::int64_t k = 0; k < count; ++k) start.push_back(static_cast<float>(100 * row + k));
+    for (const int stage : {1, 3}) {
+        const std::string place = folder / std::to_string(stage);
+        {
+            engine z(&data, json_for(stage, adam));
+            z.set_model_comm(&model);
+            build(z, count);
+            set_values(z, 0, start);
+            checkpoint::save(z, place, "t");
+            CHECK(code_of([&] { checkpoint::save(z, place, "t"); }) == code::checkpoint);
+            CHECK(code_of([&] { checkpoint::save(z, row == 0 ? place : folder / "other", "u"); }) == code::mismatch);
+        }
+        engine z(&data, json_for(3 - stage, adam));
+        z.set_model_comm(&model);
+        build(z, count);
+        checkpoint::load(z, place, "");
+        CHECK(values_of<float>(z, 0) == start);
+        if (world_rank() == 0) CHECK(std::distance(std::filesystem::directory_iterator(place + "/t"), {}) == 6);  // 4 parts, index, manifest
+    }
+    MPI_Comm_free(&data);
+    MPI_Comm_free(&model);
+}
+
+TEST_CASE("fifty saves: memory, descriptors and folders stay flat") {
+    const shared_folder folder;
+    MPI_Comm comm = MPI_COMM_WORLD;
+    engine z(&comm, json_for(2, adam, R"(, "checkpoint": {"keep_last": 3})"));
+    build(z, 5000);
+    int open = 0;
+    for (int k = 0; k < 50; ++k) {
+        checkpoint::save(z, folder / "c", "t" + std::to_string(k));
+        if (k == 3) open = descriptors();
+    }
+    CHECK(descriptors() == open);
+    CHECK(z.book().bytes(purpose::checkpoint) == 0);
+    on_first([&] { CHECK(std::distance(std::filesystem::directory_iterator(folder / "c"), {}) == 4); });  // three and LATEST
+}
