@@ -91,6 +91,7 @@ contents open(engine& of, const call& name) {
 
 contents contents_of(engine& from) {
     contents made;
+    if (from.tensors().count() > 0) from.state_names(0);  // code::state before commit
     made.run = run_of(from);
     for (const tensor& one : from.tensors().all()) made.tensors.push_back(tensor_of(from, one));
     for (const attachment& one : from.attachments())

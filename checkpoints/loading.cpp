@@ -161,6 +161,15 @@ private:
             if (where.file != file) open = std::make_unique<part_reader>(disk_, folder_, saved_, file = where.file);
             read_extent(*open, where, all.at(number), {scratch.data(), static_cast<std::size_t>(scratch.bytes())});
         }
+        check_others(all);
+    }
+
+    // A part of which nobody needs a byte may still be missing or another's: each is looked at by some rank.
+    void check_others(const demand& all) {
+        std::vector<char> seen(saved_.files.size(), 0);
+        for (const auto& [number, items] : all) seen[static_cast<std::size_t>(saved_.extents[static_cast<std::size_t>(number)].file)] = 1;
+        for (std::size_t file = static_cast<std::size_t>(ranks_.rank()); file < seen.size(); file += static_cast<std::size_t>(ranks_.size()))
+            if (seen[file] == 0) part_reader(disk_, folder_, saved_, static_cast<int>(file));
     }
 
     void take_over() {

@@ -6,9 +6,10 @@
 namespace zero::comm {
 
 inline void check_gather(const all_gather_request& what, int rank, int ranks) {
-    require(static_cast<int>(what.landings.size()) == ranks, code::internal, "{} landings for {} ranks", what.landings.size(),
+    require(static_cast<int>(what.landings.size()) == ranks, code::internal, "{} landings for {} ranks",
+            what.landings.size(), ranks);
+    require(what.root >= -1 && what.root < ranks, code::internal, "root {} of a gather over {} ranks", what.root,
             ranks);
-    require(what.root >= -1 && what.root < ranks, code::internal, "root {} of a gather over {} ranks", what.root, ranks);
     const std::int64_t mine = what.landings[static_cast<std::size_t>(rank)].bytes;
     require(what.own_bytes == mine, code::internal, "{} own bytes, but a landing of {}", what.own_bytes, mine);
     const bool receives = what.root < 0 || what.root == rank;
@@ -19,7 +20,8 @@ inline void check_gather(const all_gather_request& what, int rank, int ranks) {
 }
 
 inline void check_reduction(const reduce_scatter_request& what) {
-    require(what.sum_type == dtype::f32 || what.sum_type == dtype::f64, code::internal, "sums are kept in fp32 or fp64");
+    require(what.sum_type == dtype::f32 || what.sum_type == dtype::f64, code::internal,
+            "sums are kept in fp32 or fp64");
     const bool narrower = is_16bit(what.travel_type) || (what.travel_type == dtype::f32 && what.sum_type == dtype::f64);
     require(what.travel_type == what.sum_type || narrower, code::internal, "a sum in {} cannot travel as {}",
             name(what.sum_type), name(what.travel_type));

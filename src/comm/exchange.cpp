@@ -1,5 +1,5 @@
-// The reduce-scatter over MPI (exchange.hpp). Counts are in units of two bytes, the smallest element that travels: so the
-// receiver reads a sender's element type off the length of its message.
+// The reduce-scatter over MPI (exchange.hpp). Counts are in units of two bytes, the smallest element that travels: so
+// the receiver reads a sender's element type off the length of its message.
 #include "comm/exchange.hpp"
 
 #include <algorithm>
@@ -13,13 +13,17 @@ namespace zero::comm {
 
 namespace {
 
-constexpr std::int64_t unit = 2;                            // bytes of MPI_UINT16_T
-constexpr std::int64_t largest_chunk = 1024 * 1024;         // bytes of the sum type from one peer: fewer turns, still in cache
-constexpr std::int64_t smallest_chunk = 8 * 1024;           // below this the cost per message rules
-constexpr std::int64_t scratch_aim = 12 * 1024 * 1024;      // many ranks: smaller chunks rather than more memory
+constexpr std::int64_t unit = 2;                     // bytes of MPI_UINT16_T
+constexpr std::int64_t largest_chunk = 1024 * 1024;  // bytes of the sum type from one peer: fewer turns, still in cache
+constexpr std::int64_t smallest_chunk = 8 * 1024;    // below this the cost per message rules
+constexpr std::int64_t scratch_aim = 12 * 1024 * 1024;  // many ranks: smaller chunks rather than more memory
 
-const std::byte* bytes_at(const void* base, std::int64_t offset) { return static_cast<const std::byte*>(base) + offset; }
-std::byte* bytes_at(void* base, std::int64_t offset) { return static_cast<std::byte*>(base) + offset; }
+const std::byte* bytes_at(const void* base, std::int64_t offset) {
+    return static_cast<const std::byte*>(base) + offset;
+}
+std::byte* bytes_at(void* base, std::int64_t offset) {
+    return static_cast<std::byte*>(base) + offset;
+}
 
 // A lane holds a wide row of every peer for what comes in and a half row for what goes out in a shorter type.
 constexpr std::int64_t row_bytes_per_peer(std::int64_t chunk, std::size_t lanes) {
@@ -61,14 +65,16 @@ std::byte* exchange::receive_place(std::size_t which, int peer) const noexcept {
 
 std::byte* exchange::send_place(std::size_t which, int peer) const noexcept {
     const std::int64_t behind_receives = static_cast<std::int64_t>(lanes) * (ranks_ - 1) * chunk_bytes_;
-    return scratch_.data() + behind_receives + (static_cast<std::int64_t>(which) * (ranks_ - 1) + peer) * (chunk_bytes_ / 2);
+    return scratch_.data() + behind_receives +
+           (static_cast<std::int64_t>(which) * (ranks_ - 1) + peer) * (chunk_bytes_ / 2);
 }
 
 std::shared_ptr<exchange::reduction> exchange::start(reduce_scatter_request what) {
     if (broken_) std::rethrow_exception(broken_);
     const std::int64_t wide = size_of(what.sum_type);
     check_reduction(what);
-    require(what.slice == 0 || ranks_ == 1 || chunk_bytes_ > 0, code::internal, "reserve() comes before the first reduction");
+    require(what.slice == 0 || ranks_ == 1 || chunk_bytes_ > 0, code::internal,
+            "reserve() comes before the first reduction");
     if (is_16bit(what.travel_type)) what.short_type = what.travel_type;
     auto one = std::make_shared<reduction>();
     // Whole atoms of the norm per chunk, whatever the limit on counts is: `finished` must see the same ranges.
@@ -156,7 +162,8 @@ bool exchange::retire_sends() {
     return true;
 }
 
-// The messages of one chunk are cut by elements, so that sender and receiver agree on their number whatever type travels.
+// The messages of one chunk are cut by elements, so that sender and receiver agree on their number whatever type
+// travels.
 chunks exchange::messages(const reduction& one, std::int64_t chunk) const noexcept {
     return {one.parts.count(chunk), largest_count_ * unit / size_of(one.what.sum_type)};
 }
@@ -168,8 +175,10 @@ void exchange::receive_chunk(std::size_t which, reduction& one) {
     for (int peer = 0; peer < ranks_ - 1; ++peer) {
         const int from = peer < rank_ ? peer : peer + 1;
         for (std::int64_t k = 0; k < cut.number(); ++k) {
-            check(MPI_Irecv(receive_place(which, peer) + cut.first(k) * wide, static_cast<int>(cut.count(k) * wide / unit),
-                            MPI_UINT16_T, from, one.tag, comm_, at.requests.add()), "MPI_Irecv");
+            check(MPI_Irecv(receive_place(which, peer) + cut.first(k) * wide,
+                            static_cast<int>(cut.count(k) * wide / unit), MPI_UINT16_T, from, one.tag, comm_,
+                            at.requests.add()),
+                  "MPI_Irecv");
         }
     }
 }
@@ -190,8 +199,9 @@ void exchange::send_chunk(std::size_t which, reduction& one) {
             data = shorter;
         }
         for (std::int64_t k = 0; k < cut.number(); ++k) {
-            check(MPI_Isend(bytes_at(data, cut.first(k) * width), static_cast<int>(cut.count(k) * width / unit), MPI_UINT16_T,
-                            owner, one.tag, comm_, at.requests.add()), "MPI_Isend");
+            check(MPI_Isend(bytes_at(data, cut.first(k) * width), static_cast<int>(cut.count(k) * width / unit),
+                            MPI_UINT16_T, owner, one.tag, comm_, at.requests.add()),
+                  "MPI_Isend");
         }
         sent_ += count * width;
     }
@@ -211,8 +221,8 @@ void exchange::sum_chunk(std::size_t which, reduction& one) {
         const std::int64_t own = partition::slot_of_rank(nodes_, rank_) * what.slice + first;
         sources_[static_cast<std::size_t>(rank_)] = bytes_at(what.source, own * wide);
         types_[static_cast<std::size_t>(rank_)] = what.sum_type;
-        vector::ordered_sum(what.sum_type, bytes_at(what.target, first * wide), what.add, sources_.data(), types_.data(),
-                            ranks_, count);
+        vector::ordered_sum(what.sum_type, bytes_at(what.target, first * wide), what.add, sources_.data(),
+                            types_.data(), ranks_, count);
         if (what.finished && !one.error) what.finished(first, count);
     } catch (...) {
         if (!one.error) one.error = std::current_exception();
@@ -230,7 +240,8 @@ dtype exchange::arrived(std::size_t which, int peer, const reduction& one) const
     if (width == wide) return one.what.sum_type;
     std::byte* place = receive_place(which, peer);
     for (std::int64_t k = 1; k < cut.number(); ++k) {  // several messages left gaps
-        std::memmove(place + cut.first(k) * width, place + cut.first(k) * wide, static_cast<std::size_t>(cut.count(k) * width));
+        std::memmove(place + cut.first(k) * width, place + cut.first(k) * wide,
+                     static_cast<std::size_t>(cut.count(k) * width));
     }
     if (width == size_of(dtype::f32)) return dtype::f32;
     require(width == unit && is_16bit(one.what.short_type), code::internal,

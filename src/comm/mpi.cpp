@@ -1,5 +1,6 @@
-// The verbs over plain MPI. Every wait moves *everything* that is under way: a rank that waits for one thing may be what
-// another rank's reduction waits for. Hence non-blocking collectives everywhere. No helper threads: any MPI thread level.
+// The verbs over plain MPI. Every wait moves *everything* that is under way: a rank that waits for one thing may be
+// what another rank's reduction waits for. Hence non-blocking collectives everywhere. No helper threads: any MPI thread
+// level.
 #include <exception>
 #include <utility>
 
@@ -43,7 +44,9 @@ public:
     std::vector<std::string> gather(const std::string& mine, int root) override;
     std::string broadcast(const std::string& text, int root) override;
 
-    void reserve(ledger& book, std::int64_t largest_slice_bytes) override { exchange_.reserve(book, largest_slice_bytes); }
+    void reserve(ledger& book, std::int64_t largest_slice_bytes) override {
+        exchange_.reserve(book, largest_slice_bytes);
+    }
     std::int64_t scratch_bytes(std::int64_t largest_slice_bytes) const noexcept override {
         return exchange_.scratch_bytes(largest_slice_bytes);
     }
@@ -55,8 +58,10 @@ public:
     void wait(const Done& done) {
         patience idle;
         while (!done()) {
-            if (exchange_.progress()) idle.reset();
-            else idle.rest();
+            if (exchange_.progress())
+                idle.reset();
+            else
+                idle.rest();
         }
     }
 
@@ -79,7 +84,8 @@ private:
 
 class reduce_operation : public operation {
 public:
-    reduce_operation(mpi& over, reduce_scatter_request what) : over_(over), one_(over.reductions().start(std::move(what))) {}
+    reduce_operation(mpi& over, reduce_scatter_request what)
+        : over_(over), one_(over.reductions().start(std::move(what))) {}
     ~reduce_operation() override {
         if (!one_->done()) over_.reductions().abandon("an earlier reduction was given up: finalize this context");
     }
@@ -136,9 +142,9 @@ void mpi::all_reduce(std::span<std::int64_t> values, combine how) {
     for (std::int64_t k = 0; k < parts.number(); ++k) {
         std::int64_t* first = values.data() + parts.first(k);
         const int count = static_cast<int>(parts.count(k));
-        collective([&](MPI_Request* r) {
-            return MPI_Iallreduce(MPI_IN_PLACE, first, count, MPI_INT64_T, op, own_.get(), r);
-        }, "MPI_Iallreduce");
+        collective(
+            [&](MPI_Request* r) { return MPI_Iallreduce(MPI_IN_PLACE, first, count, MPI_INT64_T, op, own_.get(), r); },
+            "MPI_Iallreduce");
     }
 }
 
@@ -148,7 +154,8 @@ void mpi::broadcast(void* data, std::int64_t bytes, int root) {
     for (std::int64_t k = 0; k < parts.number(); ++k) {
         std::byte* first = static_cast<std::byte*>(data) + parts.first(k);
         const int count = static_cast<int>(parts.count(k));
-        collective([&](MPI_Request* r) { return MPI_Ibcast(first, count, MPI_BYTE, root, own_.get(), r); }, "MPI_Ibcast");
+        collective([&](MPI_Request* r) { return MPI_Ibcast(first, count, MPI_BYTE, root, own_.get(), r); },
+                   "MPI_Ibcast");
     }
 }
 
@@ -156,9 +163,11 @@ std::vector<std::string> mpi::gather(const std::string& mine, int root) {
     const std::size_t ranks = static_cast<std::size_t>(size());
     std::vector<std::int64_t> lengths(ranks);
     const std::int64_t length = static_cast<std::int64_t>(mine.size());
-    collective([&](MPI_Request* r) {
-        return MPI_Iallgather(&length, 1, MPI_INT64_T, lengths.data(), 1, MPI_INT64_T, own_.get(), r);
-    }, "MPI_Iallgather");
+    collective(
+        [&](MPI_Request* r) {
+            return MPI_Iallgather(&length, 1, MPI_INT64_T, lengths.data(), 1, MPI_INT64_T, own_.get(), r);
+        },
+        "MPI_Iallgather");
     std::vector<std::string> texts(rank_ == root ? ranks : 0);
     all_gather_request what{mine.data(), length, {}, root};
     for (std::size_t from = 0; from < ranks; ++from) {

@@ -15,8 +15,9 @@ void receive_from(int peer, const landing& where, MPI_Comm comm, int tag, std::i
                   request_set& posted) {
     const chunks parts{where.bytes, largest_count};
     for (std::int64_t k = 0; k < parts.number(); ++k) {
-        check(MPI_Irecv(static_cast<std::byte*>(where.data) + parts.first(k), static_cast<int>(parts.count(k)), MPI_BYTE,
-                        peer, tag, comm, posted.add()), "MPI_Irecv");
+        check(MPI_Irecv(static_cast<std::byte*>(where.data) + parts.first(k), static_cast<int>(parts.count(k)),
+                        MPI_BYTE, peer, tag, comm, posted.add()),
+              "MPI_Irecv");
     }
 }
 
@@ -24,8 +25,9 @@ std::int64_t send_to(int peer, const void* data, std::int64_t bytes, MPI_Comm co
                      request_set& posted) {
     const chunks parts{bytes, largest_count};
     for (std::int64_t k = 0; k < parts.number(); ++k) {
-        check(MPI_Isend(static_cast<const std::byte*>(data) + parts.first(k), static_cast<int>(parts.count(k)), MPI_BYTE,
-                        peer, tag, comm, posted.add()), "MPI_Isend");
+        check(MPI_Isend(static_cast<const std::byte*>(data) + parts.first(k), static_cast<int>(parts.count(k)),
+                        MPI_BYTE, peer, tag, comm, posted.add()),
+              "MPI_Isend");
     }
     return bytes;
 }

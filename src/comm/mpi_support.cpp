@@ -22,7 +22,9 @@ public:
     node_communicator(MPI_Comm comm, int rank) {
         check(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &comm_), "MPI_Comm_split_type");
     }
-    ~node_communicator() { if (comm_ != MPI_COMM_NULL) MPI_Comm_free(&comm_); }
+    ~node_communicator() {
+        if (comm_ != MPI_COMM_NULL) MPI_Comm_free(&comm_);
+    }
     node_communicator(const node_communicator&) = delete;
     node_communicator& operator=(const node_communicator&) = delete;
     MPI_Comm get() const noexcept { return comm_; }
@@ -75,7 +77,8 @@ void request_set::drop() noexcept {
     if (requests_.empty() || !mpi_is_usable()) return;
     for (MPI_Request& request : requests_) {
         if (request == MPI_REQUEST_NULL) continue;
-        // A receive that is already matched cannot be cancelled; it is given a while, because it writes into our memory.
+        // A receive that is already matched cannot be cancelled; it is given a while, because it writes into our
+        // memory.
         MPI_Cancel(&request);
         int done = 0;
         for (int turn = 0; turn < 1000 && done == 0; ++turn) {
@@ -88,7 +91,8 @@ void request_set::drop() noexcept {
 }
 
 partition::topology find_nodes(MPI_Comm comm, int node_size) {
-    require(node_size >= 0, code::argument, "libzero.node_size is {}: give the ranks per node, or 0 to find them", node_size);
+    require(node_size >= 0, code::argument, "libzero.node_size is {}: give the ranks per node, or 0 to find them",
+            node_size);
     int rank = 0, ranks = 0, local = 0, on_node = 1;
     check(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
     check(MPI_Comm_size(comm, &ranks), "MPI_Comm_size");

@@ -1,5 +1,5 @@
-// Small wrappers around MPI: every return code checked, every handle owned by one object, and the one policy of waiting.
-// Not here: what is sent (exchange.cpp, mpi_gather.cpp) and the verbs (mpi.cpp).
+// Small wrappers around MPI: every return code checked, every handle owned by one object, and the one policy of
+// waiting. Not here: what is sent (exchange.cpp, mpi_gather.cpp) and the verbs (mpi.cpp).
 #pragma once
 #include <mpi.h>
 
@@ -11,8 +11,9 @@
 
 namespace zero::comm {
 
-void check_communicator(const void* mpi_comm);  // state outside MPI_Init..Finalize, argument for NULL and inter-communicators
-void check(int result, const char* call);  // throws code::mpi with MPI's own text
+void check_communicator(
+    const void* mpi_comm);  // state outside MPI_Init..Finalize, argument for NULL and inter-communicators
+void check(int result, const char* call);                                 // throws code::mpi with MPI's own text
 int error_in(int result, std::span<const MPI_Status> statuses) noexcept;  // looks behind MPI_ERR_IN_STATUS
 
 // A duplicate with MPI_ERRORS_RETURN, freed in the destructor unless MPI is finalized by then.
@@ -41,7 +42,8 @@ private:
     int idle_ = 0;
 };
 
-// Requests that complete together. What is unfinished in the destructor (after an error only) is cancelled where MPI can.
+// Requests that complete together. What is unfinished in the destructor (after an error only) is cancelled where MPI
+// can.
 class request_set {
 public:
     request_set() = default;
@@ -51,7 +53,7 @@ public:
 
     MPI_Request* add() { return &requests_.emplace_back(MPI_REQUEST_NULL); }
     bool empty() const noexcept { return requests_.empty(); }
-    bool test();                    // true when all are done, then statuses() holds and the set counts as finished
+    bool test();  // true when all are done, then statuses() holds and the set counts as finished
     std::span<const MPI_Status> statuses() const noexcept { return statuses_; }
     void clear() noexcept { requests_.clear(); }
     void drop() noexcept;
@@ -61,14 +63,15 @@ private:
     std::vector<MPI_Status> statuses_;
 };
 
-// A tag names the kind of exchange and which one it is, so that neighbours in time never pair up. Within 0..32767, which
-// every MPI has. Tests tell the kinds apart by the two lowest bits.
+// A tag names the kind of exchange and which one it is, so that neighbours in time never pair up. Within 0..32767,
+// which every MPI has. Tests tell the kinds apart by the two lowest bits.
 enum class kind : int { reduce = 0, gather = 1, text = 2 };
 constexpr int tag_of(kind which, std::int64_t sequence) noexcept {
     return static_cast<int>(sequence % 8192) * 4 + static_cast<int>(which);
 }
 
-// Nodes as MPI sees them, or by fiat; anything but equal nodes numbered one after the other is one flat node. Collective.
+// Nodes as MPI sees them, or by fiat; anything but equal nodes numbered one after the other is one flat node.
+// Collective.
 partition::topology find_nodes(MPI_Comm comm, int node_size);
 
 }  // namespace zero::comm

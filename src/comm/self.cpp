@@ -16,7 +16,10 @@ constexpr std::int64_t chunk = 64 * 1024;  // elements handed to `finished` whil
 class copy_operation : public operation {
 public:
     explicit copy_operation(reduce_scatter_request what) : what_(std::move(what)) {}
-    bool progress() override { finish(); return true; }
+    bool progress() override {
+        finish();
+        return true;
+    }
     void finish() override {
         if (done_) return;
         done_ = true;
@@ -26,7 +29,8 @@ public:
             const void* from = static_cast<const std::byte*>(what_.source) + parts.first(k) * wide;
             void* to = static_cast<std::byte*>(what_.target) + parts.first(k) * wide;
             const bool in_place = from == to && !what_.add;
-            if (!in_place) vector::ordered_sum(what_.sum_type, to, what_.add, &from, &what_.sum_type, 1, parts.count(k));
+            if (!in_place)
+                vector::ordered_sum(what_.sum_type, to, what_.add, &from, &what_.sum_type, 1, parts.count(k));
             if (what_.finished) what_.finished(parts.first(k), parts.count(k));
         }
     }
@@ -75,6 +79,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<communicator> make_self() { return std::make_unique<self>(); }
+std::unique_ptr<communicator> make_self() {
+    return std::make_unique<self>();
+}
 
 }  // namespace zero::comm

@@ -21,14 +21,16 @@ constexpr row rows[] = {
             "what is sharded: 0 nothing, 1 optimizer states, 2 and gradients, 3 and parameters; true (old form) means "
             "1").to("3"),
     flag("zero_optimization.contiguous_gradients", "true",
-         "gradients are copied into the flat bucket as they come; false: reduced where they are, tensor by tensor"),
+         "gradients are copied into the flat bucket as they come; false: every tensor is a bucket of its own"),
     flag("zero_optimization.reduce_scatter", "true",
-         "true: reduce-scatter; false: all-reduce and keep the own slice (same bits)"),
+         "DeepSpeed: false reduces with all-reduce and keeps the own slice")
+        .no_effect("a reduce-scatter gives the same bits and sends half as much"),
     integer("zero_optimization.reduce_bucket_size", "500000000",
             "elements that travel together in a reduction; capped at what the model needs; auto: the largest tensor")
         .from("1").autom(),
     flag("zero_optimization.allgather_partitions", "true",
-         "after the update: true all-gather, false one broadcast per owner").in("12"),
+         "DeepSpeed: false publishes with one broadcast per owner").in("12")
+        .no_effect("an all-gather gives the same bits in fewer messages"),
     integer("zero_optimization.allgather_bucket_size", "500000000",
             "elements per piece of the all-gather after the update").from("1").autom().in("12"),
     flag("zero_optimization.overlap_comm", "",

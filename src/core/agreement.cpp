@@ -1,6 +1,7 @@
-// How ranks agree (agreement.hpp): one all-reduce by maximum in the good case; texts travel only when something is wrong.
-// Over a grid of ranks the data communicator agrees first, then the model communicator: after the first step every rank of
-// the failing group knows, and each of them tells its own model communicator, so the whole grid throws the same.
+// How ranks agree (agreement.hpp): one all-reduce by maximum in the good case; texts travel only when something is
+// wrong. Over a grid of ranks the data communicator agrees first, then the model communicator: after the first step
+// every rank of the failing group knows, and each of them tells its own model communicator, so the whole grid throws
+// the same.
 #include "core/agreement.hpp"
 
 #include <algorithm>
@@ -62,7 +63,8 @@ verdict spread(comm::communicator& over, const verdict& mine, int root) {
 std::string list_ranks(const std::vector<int>& ranks, const char* word) {
     constexpr std::size_t shown = 8;
     std::string text = fmt::format("{}{}", word, ranks.size() == 1 ? "" : "s");
-    for (std::size_t i = 0; i < ranks.size() && i < shown; ++i) text += fmt::format("{}{}", i == 0 ? " " : ", ", ranks[i]);
+    for (std::size_t i = 0; i < ranks.size() && i < shown; ++i)
+        text += fmt::format("{}{}", i == 0 ? " " : ", ", ranks[i]);
     return ranks.size() > shown ? text + ", ..." : text;
 }
 
@@ -78,12 +80,12 @@ std::string camps(comm::communicator& over, const std::string& mine, const char*
     return text;
 }
 
-// One round over one communicator. `mine`: this rank's own failure. Collective; every rank gets the same verdict but for
-// `origin`, which is the rank that failed, or -1 when all know it at first hand.
+// One round over one communicator. `mine`: this rank's own failure. Collective; every rank gets the same verdict but
+// for `origin`, which is the rank that failed, or -1 when all know it at first hand.
 struct round {
     comm::communicator& over;
     const call& what;
-    const char* word;        // "rank", "model rank"
+    const char* word;  // "rank", "model rank"
     bool compare_digests;
     int origin = -1;
 
@@ -110,13 +112,16 @@ struct round {
     }
 
     verdict different_calls() {
-        return {code::mismatch, fmt::format("different collective calls met: {}; every rank must make the same calls in the "
-                                            "same order", camps(over, what.name, word, " on "))};
+        return {code::mismatch,
+                fmt::format("different collective calls met: {}; every rank must make the same calls in the "
+                            "same order",
+                            camps(over, what.name, word, " on "))};
     }
     verdict different_arguments() {
-        return {code::mismatch, fmt::format("{}: the arguments or the state behind them differ between ranks ({}); they must "
-                                            "be equal on all ranks", what.name,
-                                            camps(over, fmt::format("{:016x}", what.digest), word, " on "))};
+        return {code::mismatch,
+                fmt::format("{}: the arguments or the state behind them differ between ranks ({}); they must "
+                            "be equal on all ranks",
+                            what.name, camps(over, fmt::format("{:016x}", what.digest), word, " on "))};
     }
 };
 
@@ -129,7 +134,8 @@ std::string attributed(const verdict& one, const char* word, int origin, bool ow
 
 void agreement::enter(const call& what, const std::function<void()>& local, std::span<std::int64_t> votes) {
     const std::optional<verdict> mine = run([&] {
-        require(votes.size() <= max_votes, code::internal, "{}: {} votes, at most {}", what.name, votes.size(), max_votes);
+        require(votes.size() <= max_votes, code::internal, "{}: {} votes, at most {}", what.name, votes.size(),
+                max_votes);
         if (local) local();
     });
     const std::span<std::int64_t> counted = votes.first(std::min<std::size_t>(votes.size(), max_votes));

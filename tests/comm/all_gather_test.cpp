@@ -1,6 +1,5 @@
 // The all-gather: any landings, any root, what travels.
 #include <catch2/catch.hpp>
-
 #include <cstring>
 
 #include "comm/ranks.hpp"
@@ -20,7 +19,8 @@ struct gather {
         for (int rank = 0; rank < all.size(); ++rank) {
             const auto length = static_cast<std::size_t>(bytes[static_cast<std::size_t>(rank)]);
             std::string text(length, '\0');
-            for (std::size_t i = 0; i < length; ++i) text[i] = static_cast<char>('a' + (i * 7 + static_cast<std::size_t>(rank) * 3) % 26);
+            for (std::size_t i = 0; i < length; ++i)
+                text[i] = static_cast<char>('a' + (i * 7 + static_cast<std::size_t>(rank) * 3) % 26);
             own.push_back(text);
             landed.emplace_back(length, '-');
         }
@@ -78,7 +78,9 @@ TEST_CASE("several gathers at once, finished in any order") {
         going.push_back(talk->start_all_gather(each.back()->request(-1, false)));
     }
     if (talk->rank() % 2 == 0) {
-        for (auto& one : going) while (!one->progress()) {}
+        for (auto& one : going)
+            while (!one->progress()) {
+            }
     } else {
         for (std::size_t i = going.size(); i-- > 0;) going[i]->finish();
     }

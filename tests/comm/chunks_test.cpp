@@ -1,7 +1,7 @@
 // The chunk planner (case B50 a) and its edges.
-#include <catch2/catch.hpp>
-
 #include "comm/chunks.hpp"
+
+#include <catch2/catch.hpp>
 
 using zero::comm::chunks;
 

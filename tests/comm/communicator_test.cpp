@@ -1,6 +1,5 @@
 // Making and freeing communicators, nodes, and the small blocking verbs.
 #include <catch2/catch.hpp>
-
 #include <cstdlib>
 
 #include "comm/ranks.hpp"

@@ -1,4 +1,5 @@
-// What the tests of src/comm share: the world duplicated (so that the shim sees any use of MPI_COMM_WORLD), random values.
+// What the tests of src/comm share: the world duplicated (so that the shim sees any use of MPI_COMM_WORLD), random
+// values.
 #pragma once
 #include <mpi.h>
 

@@ -11,7 +11,8 @@ using namespace ranks;
 
 namespace {
 
-template <typename T> constexpr dtype type_of = sizeof(T) == 8 ? dtype::f64 : dtype::f32;
+template <typename T>
+constexpr dtype type_of = sizeof(T) == 8 ? dtype::f64 : dtype::f32;
 
 // The contribution of `from`, as its owner sees it after the wire.
 template <typename T>
@@ -33,9 +34,15 @@ struct bucket {
     std::int64_t announced = 0;
 
     bucket(const comm::communicator& all, std::int64_t elements, unsigned number)
-        : slice(elements), seed(number), over(all), source(of(all.rank())), target(static_cast<std::size_t>(slice), T(2)) {}
+        : slice(elements),
+          seed(number),
+          over(all),
+          source(of(all.rank())),
+          target(static_cast<std::size_t>(slice), T(2)) {}
 
-    std::vector<T> of(int rank) const { return values<T>(slice * over.size(), seed * 100 + static_cast<unsigned>(rank)); }
+    std::vector<T> of(int rank) const {
+        return values<T>(slice * over.size(), seed * 100 + static_cast<unsigned>(rank));
+    }
     comm::reduce_scatter_request request() {
         comm::reduce_scatter_request what;
         what.source = source.data();
@@ -55,14 +62,19 @@ struct bucket {
             const std::vector<T> all = rank == over.rank() ? of(rank) : travelled(of(rank), travel(rank));
             for (std::int64_t i = 0; i < slice; ++i) {
                 const T one = all[static_cast<std::size_t>(first + i)];
-                if (rank == 0) sum.push_back(one);
-                else sum[static_cast<std::size_t>(i)] += one;
+                if (rank == 0)
+                    sum.push_back(one);
+                else
+                    sum[static_cast<std::size_t>(i)] += one;
             }
         }
-        if (add) for (T& one : sum) one = T(2) + one;
+        if (add)
+            for (T& one : sum) one = T(2) + one;
         return sum;
     }
-    std::vector<T> expected(bool add = false) const { return expected(add, [](int) { return type_of<T>; }); }
+    std::vector<T> expected(bool add = false) const {
+        return expected(add, [](int) { return type_of<T>; });
+    }
 };
 
 }  // namespace
@@ -82,7 +94,8 @@ TEMPLATE_TEST_CASE("sums in rank order, bit for bit", "", float, double) {
                 request.add = add;
                 auto going = talk->start_reduce_scatter(std::move(request));
                 if (talk->rank() % 2 == 0) {
-                    while (!going->progress()) {}
+                    while (!going->progress()) {
+                    }
                 } else {
                     going->finish();
                 }
@@ -138,7 +151,8 @@ TEST_CASE("many reductions share the chunks, and gathers and agreements move the
         going.push_back(talk->start_reduce_scatter(wide.back()->request()));
     }
     // Rank 0 waits for the reductions first, the others for something that rank 0 does afterwards.
-    if (talk->rank() == 0) for (auto& one : going) one->finish();
+    if (talk->rank() == 0)
+        for (auto& one : going) one->finish();
     std::int64_t number = 1;
     talk->all_reduce({&number, 1}, comm::combine::sum);
     CHECK(number == talk->size());
@@ -196,7 +210,8 @@ TEST_CASE("a fault in what one rank does with its sums stays there, and the exch
     const int guilty = GENERATE(0, 1);
     bucket<float> first(*talk, 200, 1), second(*talk, 200, 2);
     auto request = first.request();
-    if (talk->rank() == guilty) request.finished = [](std::int64_t, std::int64_t) { fail(code::numeric, "on purpose"); };
+    if (talk->rank() == guilty)
+        request.finished = [](std::int64_t, std::int64_t) { fail(code::numeric, "on purpose"); };
     auto going = talk->start_reduce_scatter(std::move(request));
     auto next = talk->start_reduce_scatter(second.request());
     CHECK(code_of([&] { going->finish(); }) == (talk->rank() == guilty ? code::numeric : code::ok));
@@ -208,7 +223,8 @@ TEST_CASE("what cannot be is refused before anything travels") {
     const everyone all;
     const auto talk = all.talk();
     bucket<float> one(*talk, 8, 1);
-    if (talk->size() > 1) CHECK(code_of([&] { talk->start_reduce_scatter(one.request()); }) == code::internal);  // no reserve
+    if (talk->size() > 1)
+        CHECK(code_of([&] { talk->start_reduce_scatter(one.request()); }) == code::internal);  // no reserve
     auto request = one.request();
     request.travel_type = dtype::f64;
     CHECK(code_of([&] { talk->start_reduce_scatter(std::move(request)); }) == code::internal);

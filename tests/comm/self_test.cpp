@@ -1,6 +1,5 @@
 // One rank without MPI: this program never calls MPI_Init, so any MPI call in here would end it.
 #include <catch2/catch.hpp>
-
 #include <numeric>
 
 #include "comm/communicator.hpp"
@@ -14,8 +13,12 @@ TEST_CASE("a reduction over one rank is a copy or an addition, announced in rang
     std::iota(source.begin(), source.end(), 0.0);
     const bool add = GENERATE(false, true);
     std::int64_t next = 0;
-    auto going = alone->start_reduce_scatter({.source = source.data(), .sum_type = dtype::f64, .travel_type = dtype::f64,
-                                              .slice = 150'000, .target = target.data(), .add = add,
+    auto going = alone->start_reduce_scatter({.source = source.data(),
+                                              .sum_type = dtype::f64,
+                                              .travel_type = dtype::f64,
+                                              .slice = 150'000,
+                                              .target = target.data(),
+                                              .add = add,
                                               .finished = [&](std::int64_t first, std::int64_t count) {
                                                   CHECK(first == next);
                                                   next += count;

@@ -1,10 +1,11 @@
-// Agreement: one all-reduce in the good case; one failing rank, different calls and arguments throw the same everywhere.
-#include <catch2/catch.hpp>
+// Agreement: one all-reduce in the good case; one failing rank, different calls and arguments throw the same
+// everywhere.
+#include "core/agreement.hpp"
 
+#include <catch2/catch.hpp>
 #include <new>
 
 #include "comm/ranks.hpp"
-#include "core/agreement.hpp"
 
 using namespace zero;
 using namespace ranks;
@@ -24,9 +25,18 @@ public:
         ++calls;
         inner_.all_reduce(values, how);
     }
-    void broadcast(void* data, std::int64_t bytes, int root) override { ++calls; inner_.broadcast(data, bytes, root); }
-    std::vector<std::string> gather(const std::string& mine, int root) override { ++calls; return inner_.gather(mine, root); }
-    std::string broadcast(const std::string& text, int root) override { ++calls; return inner_.broadcast(text, root); }
+    void broadcast(void* data, std::int64_t bytes, int root) override {
+        ++calls;
+        inner_.broadcast(data, bytes, root);
+    }
+    std::vector<std::string> gather(const std::string& mine, int root) override {
+        ++calls;
+        return inner_.gather(mine, root);
+    }
+    std::string broadcast(const std::string& text, int root) override {
+        ++calls;
+        return inner_.broadcast(text, root);
+    }
     void reserve(ledger&, std::int64_t) override {}
     std::int64_t scratch_bytes(std::int64_t) const noexcept override { return 0; }
     int calls = 0;
@@ -46,7 +56,8 @@ TEST_CASE("agreeing costs one all-reduce and returns the largest votes") {
     agreement agree(counted);
     bool ran = false;
     std::vector<std::int64_t> votes{talk->rank(), -talk->rank(), 5};
-    agree.enter(step, [&] { ran = true; }, votes);
+    agree.enter(
+        step, [&] { ran = true; }, votes);
     CHECK(ran);
     CHECK(votes == std::vector<std::int64_t>{talk->size() - 1, 0, 5});
     CHECK(counted.calls == 1);
@@ -60,12 +71,14 @@ TEST_CASE("a failing rank makes all ranks throw its code and text") {
     agreement agree(*talk);
     for (int guilty = 0; guilty < talk->size(); ++guilty) {
         std::string text;
-        const code which = code_of([&] {
-            agree.enter(step, [&] {
-                if (talk->rank() == guilty) fail(code::config, "the key \"x\" is wrong on {}", guilty);
-                if (talk->rank() > guilty) fail(code::memory, "a later rank");
-            });
-        }, &text);
+        const code which = code_of(
+            [&] {
+                agree.enter(step, [&] {
+                    if (talk->rank() == guilty) fail(code::config, "the key \"x\" is wrong on {}", guilty);
+                    if (talk->rank() > guilty) fail(code::memory, "a later rank");
+                });
+            },
+            &text);
         CHECK(which == code::config);
         const std::string said = fmt::format("the key \"x\" is wrong on {}", guilty);
         CHECK(text == (talk->rank() == guilty ? said : fmt::format("rank {}: {}", guilty, said)));
@@ -79,7 +92,11 @@ TEST_CASE("any exception becomes a code") {
     agreement agree(*talk);
     const int guilty = talk->size() - 1;
     const auto outcome = [&](auto thrown) {
-        return code_of([&] { agree.enter(step, [&] { if (talk->rank() == guilty) throw thrown; }); });
+        return code_of([&] {
+            agree.enter(step, [&] {
+                if (talk->rank() == guilty) throw thrown;
+            });
+        });
     };
     CHECK(outcome(std::bad_alloc()) == code::memory);
     CHECK(outcome(std::runtime_error("oops")) == code::internal);
@@ -122,37 +139,59 @@ TEST_CASE("a failure in one corner of a grid reaches all of it") {
     MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &data_comm);
     MPI_Comm_split(MPI_COMM_WORLD, rank / 2, rank, &model_comm);
     {
-        const auto data = comm::make_mpi(&data_comm, {}), model = comm::make_mpi(&model_comm, {}), world = everyone().talk();
+        const auto data = comm::make_mpi(&data_comm, {}), model = comm::make_mpi(&model_comm, {}),
+                   world = everyone().talk();
         agreement agree(*data);
         agree.also_over(model.get());
 
         std::vector<std::int64_t> votes{rank};
-        agree.enter(call{"zero_step", 4, static_cast<std::uint64_t>(rank % 2)}, {}, votes);  // model ranks differ in digest
+        agree.enter(call{"zero_step", 4, static_cast<std::uint64_t>(rank % 2)}, {},
+                    votes);  // model ranks differ in digest
         CHECK(votes[0] == size - 1);
 
         for (int guilty = 0; guilty < size; ++guilty) {
             std::string text;
-            CHECK(code_of([&] { agree.enter(step, [&] { if (rank == guilty) fail(code::io, "disk {}", guilty); }); }, &text) == code::io);
+            CHECK(code_of(
+                      [&] {
+                          agree.enter(step, [&] {
+                              if (rank == guilty) fail(code::io, "disk {}", guilty);
+                          });
+                      },
+                      &text) == code::io);
             const std::string by_rank = fmt::format("rank {}: disk {}", guilty / 2, guilty);
-            if (rank == guilty) CHECK(text == fmt::format("disk {}", guilty));
-            else if (rank % 2 == guilty % 2) CHECK(text == by_rank);
-            else CHECK(text == fmt::format("model rank {}: {}", guilty % 2, by_rank));
+            if (rank == guilty)
+                CHECK(text == fmt::format("disk {}", guilty));
+            else if (rank % 2 == guilty % 2)
+                CHECK(text == by_rank);
+            else
+                CHECK(text == fmt::format("model rank {}: {}", guilty % 2, by_rank));
         }
         // Two corners at once: one of them wins everywhere.
         std::string text;
-        const code which = code_of([&] {
-            agree.enter(step, [&] {
-                if (rank == 0) fail(code::io, "first corner");
-                if (rank == size - 1) fail(code::config, "last corner");
-            });
-        }, &text);
+        const code which = code_of(
+            [&] {
+                agree.enter(step, [&] {
+                    if (rank == 0) fail(code::io, "first corner");
+                    if (rank == size - 1) fail(code::config, "last corner");
+                });
+            },
+            &text);
         CHECK(which == code::io);
         CHECK(text.find("first corner") != std::string::npos);
         // Groups that make different calls.
-        CHECK(code_of([&] { agree.enter(rank % 2 == 0 ? step : call{"zero_save", 9, 77}, {}); }, &text) == code::mismatch);
+        CHECK(code_of(
+                  [&] {
+                      agree.enter(rank % 2 == 0 ? step : call{"zero_save", 9, 77}, {});
+                  },
+                  &text) == code::mismatch);
         CHECK(text.find("zero_save on model rank 1") != std::string::npos);
         // A data group in disagreement with itself.
-        if (size == 4) CHECK(code_of([&] { agree.enter(rank == 3 ? call{"zero_save", 9, 77} : step, {}); }, &text) == code::mismatch);
+        if (size == 4)
+            CHECK(code_of(
+                      [&] {
+                          agree.enter(rank == 3 ? call{"zero_save", 9, 77} : step, {});
+                      },
+                      &text) == code::mismatch);
     }
     MPI_Comm_free(&data_comm);
     MPI_Comm_free(&model_comm);
