@@ -17,23 +17,34 @@ constexpr call save_call{"zero_save", 40, 0}, load_call{"zero_load", 41, 0};
 
 const char* optimizer_name(optimizer::kind which) {
     switch (which) {
-        case optimizer::kind::adam: return "adam";  // AdamW too: the same states
-        case optimizer::kind::sgd: return "sgd";
-        case optimizer::kind::lion: return "lion";
-        case optimizer::kind::adagrad: return "adagrad";
-        case optimizer::kind::lamb: return "lamb";
+        case optimizer::kind::adam:
+            return "adam";  // AdamW too: the same states
+        case optimizer::kind::sgd:
+            return "sgd";
+        case optimizer::kind::lion:
+            return "lion";
+        case optimizer::kind::adagrad:
+            return "adagrad";
+        case optimizer::kind::lamb:
+            return "lamb";
     }
     return "unknown";
 }
 
 const char* schedule_name(schedule::kind which) {
     switch (which) {
-        case schedule::kind::none: return "none";
-        case schedule::kind::warmup: return "WarmupLR";
-        case schedule::kind::warmup_decay: return "WarmupDecayLR";
-        case schedule::kind::warmup_cosine: return "WarmupCosineLR";
-        case schedule::kind::one_cycle: return "OneCycle";
-        case schedule::kind::range_test: return "LRRangeTest";
+        case schedule::kind::none:
+            return "none";
+        case schedule::kind::warmup:
+            return "WarmupLR";
+        case schedule::kind::warmup_decay:
+            return "WarmupDecayLR";
+        case schedule::kind::warmup_cosine:
+            return "WarmupCosineLR";
+        case schedule::kind::one_cycle:
+            return "OneCycle";
+        case schedule::kind::range_test:
+            return "LRRangeTest";
     }
     return "unknown";
 }
@@ -79,8 +90,10 @@ run_state run_of(const engine& from) {
 contents open(engine& of, const call& name) {
     contents state;
     of.agree().enter(name, [&] {
-        require(!of.window_open(), code::state,
-                "{} inside an accumulation window: call zero_step until the update, or save before the first zero_reduce", name.name);
+        require(
+            !of.window_open(), code::state,
+            "{} inside an accumulation window: call zero_step until the update, or save before the first zero_reduce",
+            name.name);
         state = contents_of(of);
     });
     check_grid(of, name);
@@ -109,10 +122,18 @@ progress_state progress_of(const run_state& saved) {
 }
 
 engine_crew::engine_crew(engine& of, call name) : of_(of), name_(name) {}
-int engine_crew::data_rank() const noexcept { return of_.ranks().rank(); }
-int engine_crew::data_size() const noexcept { return of_.ranks().size(); }
-int engine_crew::model_rank() const noexcept { return of_.model_ranks() == nullptr ? 0 : of_.model_ranks()->rank(); }
-int engine_crew::model_size() const noexcept { return of_.model_ranks() == nullptr ? 1 : of_.model_ranks()->size(); }
+int engine_crew::data_rank() const noexcept {
+    return of_.ranks().rank();
+}
+int engine_crew::data_size() const noexcept {
+    return of_.ranks().size();
+}
+int engine_crew::model_rank() const noexcept {
+    return of_.model_ranks() == nullptr ? 0 : of_.model_ranks()->rank();
+}
+int engine_crew::model_size() const noexcept {
+    return of_.model_ranks() == nullptr ? 1 : of_.model_ranks()->size();
+}
 
 void engine_crew::settle(const std::function<void()>& local, std::uint64_t digest) {
     of_.agree().settle({name_.name, name_.number, digest}, local);
@@ -145,7 +166,9 @@ void check_grid(engine& of, call name) {
     of.ranks().all_reduce(model, comm::combine::maximum);
     of.agree().settle(name, [&] {
         require(same[0] == -same[1] && same[2] == -same[3] && model[0] == -model[1], code::argument,
-                "{}: the communicators of zero_init and zero_set_model_comm do not form a grid: split the ranks by rows and by columns", name.name);
+                "{}: the communicators of zero_init and zero_set_model_comm do not form a grid: split the ranks by "
+                "rows and by columns",
+                name.name);
     });
 }
 
@@ -174,7 +197,11 @@ void load(engine& into, const std::string& directory, const std::string& tag, co
     into.adopt();
 }
 
-void save(engine& from, const std::string& directory, const std::string& tag) { save(from, directory, tag, files::disk()); }
-void load(engine& into, const std::string& directory, const std::string& tag) { load(into, directory, tag, files::disk()); }
+void save(engine& from, const std::string& directory, const std::string& tag) {
+    save(from, directory, tag, files::disk());
+}
+void load(engine& into, const std::string& directory, const std::string& tag) {
+    load(into, directory, tag, files::disk());
+}
 
 }  // namespace zero::checkpoint

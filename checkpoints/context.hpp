@@ -6,7 +6,7 @@
 
 namespace zero::checkpoint {
 
-contents contents_of(engine& from);                       // local; pointers into the engine's own memory
+contents contents_of(engine& from);  // local; pointers into the engine's own memory
 progress_state progress_of(const run_state& saved);
 
 // The data communicator times the model communicator. Both must form a grid: every model communicator joins ranks that
@@ -27,6 +27,6 @@ private:
     call name_;
 };
 
-void check_grid(engine& of, call name);                   // collective; code::argument where there is none
+void check_grid(engine& of, call name);  // collective; code::argument where there is none
 
 }  // namespace zero::checkpoint

@@ -88,14 +88,18 @@ __attribute__((target("sse4.2"))) std::uint32_t raw_by_instruction(std::uint32_t
     return sum;
 }
 
-bool has_instruction() noexcept { return __builtin_cpu_supports("sse4.2") != 0; }
+bool has_instruction() noexcept {
+    return __builtin_cpu_supports("sse4.2") != 0;
+}
 
 #else
 
 std::uint32_t raw_by_instruction(std::uint32_t sum, const unsigned char* at, std::size_t bytes) noexcept {
     return raw_by_table(sum, at, bytes);
 }
-bool has_instruction() noexcept { return false; }
+bool has_instruction() noexcept {
+    return false;
+}
 
 #endif
 

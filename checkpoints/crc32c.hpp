@@ -12,8 +12,12 @@ constexpr std::int64_t block_bytes = 1 << 20;  // one checksum per this many byt
 
 // The checksum of what `before` is the checksum of (0: nothing), followed by these bytes.
 std::uint32_t extend(std::uint32_t before, const void* data, std::size_t bytes) noexcept;
-inline std::uint32_t of(const void* data, std::size_t bytes) noexcept { return extend(0, data, bytes); }
-inline std::uint32_t of(std::string_view text) noexcept { return extend(0, text.data(), text.size()); }
+inline std::uint32_t of(const void* data, std::size_t bytes) noexcept {
+    return extend(0, data, bytes);
+}
+inline std::uint32_t of(std::string_view text) noexcept {
+    return extend(0, text.data(), text.size());
+}
 
 // Copies and extends in one go: the bytes are summed while they are in cache.
 std::uint32_t copy(std::uint32_t before, void* to, const void* from, std::size_t bytes) noexcept;

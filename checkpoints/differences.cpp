@@ -15,26 +15,35 @@ class listing {
 public:
     template <typename... Args>
     void add(fmt::format_string<Args...> format, Args&&... args) {
-        if (++count_ <= most_named) text_ += (text_.empty() ? "" : "; ") + fmt::format(format, std::forward<Args>(args)...);
+        if (++count_ <= most_named)
+            text_ += (text_.empty() ? "" : "; ") + fmt::format(format, std::forward<Args>(args)...);
     }
-    std::string text() const { return count_ <= most_named ? text_ : fmt::format("{}; and {} more", text_, count_ - most_named); }
+    std::string text() const {
+        return count_ <= most_named ? text_ : fmt::format("{}; and {} more", text_, count_ - most_named);
+    }
 
 private:
     std::string text_;
     std::size_t count_ = 0;
 };
 
-bool converts(dtype from, dtype to) { return from == to || (is_parameter_type(from) && is_parameter_type(to)); }
+bool converts(dtype from, dtype to) {
+    return from == to || (is_parameter_type(from) && is_parameter_type(to));
+}
 
 void compare_vectors(const tensor_state& mine, const tensor_entry& saved, listing& found) {
     for (const vector_state& vector : mine.vectors) {
         const vector_entry* same = find_vector(saved, vector.state);
-        if (same == nullptr) found.add("tensor \"{}\" was saved without \"{}\"", mine.name, vector.state);
-        else if (!converts(same->type, vector.type)) found.add("\"{}\" of tensor \"{}\" cannot become {}", vector.state, mine.name, name(vector.type));
+        if (same == nullptr)
+            found.add("tensor \"{}\" was saved without \"{}\"", mine.name, vector.state);
+        else if (!converts(same->type, vector.type))
+            found.add("\"{}\" of tensor \"{}\" cannot become {}", vector.state, mine.name, name(vector.type));
     }
     for (const vector_entry& vector : saved.vectors) {
-        const bool known = std::any_of(mine.vectors.begin(), mine.vectors.end(), [&](const vector_state& one) { return one.state == vector.state; });
-        if (!known) found.add("tensor \"{}\" was saved with \"{}\", which this context does not keep", mine.name, vector.state);
+        const bool known = std::any_of(mine.vectors.begin(), mine.vectors.end(),
+                                       [&](const vector_state& one) { return one.state == vector.state; });
+        if (!known)
+            found.add("tensor \"{}\" was saved with \"{}\", which this context does not keep", mine.name, vector.state);
     }
 }
 
@@ -43,10 +52,13 @@ void compare_tensors(const contents& state, const catalogue& saved, bool weights
     for (const tensor_state& tensor : state.tensors) {
         mine.insert(tensor.name);
         const tensor_entry* same = saved.tensor(tensor.name);
-        if (same == nullptr) found.add("tensor \"{}\" is missing in the checkpoint", tensor.name);
+        if (same == nullptr)
+            found.add("tensor \"{}\" is missing in the checkpoint", tensor.name);
         else if (same->dims != tensor.dims)
-            found.add("tensor \"{}\" has shape {} here and {} in the checkpoint", tensor.name, shape_text(tensor.dims), shape_text(same->dims));
-        else if (!weights_only) compare_vectors(tensor, *same, found);
+            found.add("tensor \"{}\" has shape {} here and {} in the checkpoint", tensor.name, shape_text(tensor.dims),
+                      shape_text(same->dims));
+        else if (!weights_only)
+            compare_vectors(tensor, *same, found);
     }
     for (const auto& [name, tensor] : saved.tensors())
         if (!mine.contains(name)) found.add("tensor \"{}\" of the checkpoint is not registered here", name);
@@ -56,16 +68,20 @@ void compare_attachments(const contents& state, const manifest& saved, const cre
     for (const attached_state& mine : state.attachments) {
         const attachment_entry* same = find_attachment(saved, mine.name, ranks.model_rank(), 0);
         if (same != nullptr && same->per_rank && mine.per_rank && saved.head.ranks != ranks.data_size()) {
-            found.add("the attached array \"{}\" belongs to each rank, and was saved by {} ranks, not {}: load on as many, or do not attach it",
-                      mine.name, saved.head.ranks, ranks.data_size());
+            found.add(
+                "the attached array \"{}\" belongs to each rank, and was saved by {} ranks, not {}: load on as many, "
+                "or do not attach it",
+                mine.name, saved.head.ranks, ranks.data_size());
             continue;
         }
         same = find_attachment(saved, mine.name, ranks.model_rank(), ranks.data_rank());
-        if (same == nullptr) found.add("the attached array \"{}\" is missing in the checkpoint", mine.name);
-        else if (same->per_rank != mine.per_rank) found.add("the attached array \"{}\" is per rank only in one of checkpoint and context", mine.name);
+        if (same == nullptr)
+            found.add("the attached array \"{}\" is missing in the checkpoint", mine.name);
+        else if (same->per_rank != mine.per_rank)
+            found.add("the attached array \"{}\" is per rank only in one of checkpoint and context", mine.name);
         else if (same->dims != mine.dims || same->type != mine.type)
-            found.add("the attached array \"{}\" is {} {} here and {} {} in the checkpoint", mine.name, name(mine.type), shape_text(mine.dims),
-                      name(same->type), shape_text(same->dims));
+            found.add("the attached array \"{}\" is {} {} here and {} {} in the checkpoint", mine.name, name(mine.type),
+                      shape_text(mine.dims), name(same->type), shape_text(same->dims));
     }
 }
 
@@ -78,8 +94,10 @@ std::string differences(const contents& state, const manifest& saved, const crew
         return found.text();
     }
     if (!weights_only && saved.run.optimizer != state.run.optimizer)
-        found.add("it was saved with optimizer \"{}\", this context has \"{}\": set \"checkpoint.load\" to \"weights\" to take the values alone",
-                  saved.run.optimizer, state.run.optimizer);
+        found.add(
+            "it was saved with optimizer \"{}\", this context has \"{}\": set \"checkpoint.load\" to \"weights\" to "
+            "take the values alone",
+            saved.run.optimizer, state.run.optimizer);
     const catalogue tensors(saved, ranks.model_rank());
     compare_tensors(state, tensors, weights_only, found);
     if (!weights_only) compare_attachments(state, saved, ranks, found);

@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <tuple>
 #include <array>
 #include <ctime>
+#include <tuple>
 
 namespace zero::checkpoint {
 namespace {
@@ -42,7 +42,8 @@ std::int64_t last_change(const files::disk& disk, const std::string& path) {
     const files::status found = disk.look(path);
     std::int64_t newest = found.modified;
     if (found.directory)
-        for (const std::string& name : disk.list(path)) newest = std::max(newest, disk.look(files::join(path, name)).modified);
+        for (const std::string& name : disk.list(path))
+            newest = std::max(newest, disk.look(files::join(path, name)).modified);
     return newest;
 }
 
@@ -57,18 +58,24 @@ void discard(const files::disk& disk, const std::string& directory, const std::s
 void check_tag(const std::string& tag) {
     const bool right = !tag.empty() && tag.size() <= 255 && tag.front() != '.' && tag != "LATEST" &&
                        tag.find('/') == std::string::npos && tag.find('\0') == std::string::npos;
-    require(right, code::argument,
-            "the tag \"{}\" cannot name a checkpoint: give 1 to 255 bytes without '/', not starting with '.', not LATEST", tag);
+    require(
+        right, code::argument,
+        "the tag \"{}\" cannot name a checkpoint: give 1 to 255 bytes without '/', not starting with '.', not LATEST",
+        tag);
 }
 
-std::string default_tag(std::int64_t step) { return fmt::format("step-{:012}", step); }
+std::string default_tag(std::int64_t step) {
+    return fmt::format("step-{:012}", step);
+}
 
 std::string new_uuid() {
     std::array<unsigned char, 16> bits{};
     for (std::size_t done = 0; done < bits.size();) {
         const ssize_t had = ::getrandom(bits.data() + done, bits.size() - done, 0);
-        if (had > 0) done += static_cast<std::size_t>(had);
-        else if (errno != EINTR) fail(code::io, "the system gives no random numbers (getrandom, errno {})", errno);
+        if (had > 0)
+            done += static_cast<std::size_t>(had);
+        else if (errno != EINTR)
+            fail(code::io, "the system gives no random numbers (getrandom, errno {})", errno);
     }
     bits[6] = static_cast<unsigned char>((bits[6] & 0x0fU) | 0x40U);  // version 4
     bits[8] = static_cast<unsigned char>((bits[8] & 0x3fU) | 0x80U);
@@ -100,7 +107,8 @@ std::string trash_path(const std::string& directory, const std::string& uuid) {
 std::vector<candidate> candidates(const files::disk& disk, const std::string& directory) {
     std::vector<candidate> found;
     for (const std::string& name : disk.list(directory)) {
-        if (name.front() == '.' || !disk.look(files::join(files::join(directory, name), manifest_name)).exists) continue;
+        if (name.front() == '.' || !disk.look(files::join(files::join(directory, name), manifest_name)).exists)
+            continue;
         found.push_back(look_at(disk, directory, name));
     }
     std::sort(found.begin(), found.end(), newer);
@@ -154,7 +162,8 @@ void remove_stale(const files::disk& disk, const std::string& directory, std::in
     }
 }
 
-void retain(const files::disk& disk, const std::string& directory, const std::string& newest, std::int64_t keep_last, std::int64_t keep_every) {
+void retain(const files::disk& disk, const std::string& directory, const std::string& newest, std::int64_t keep_last,
+            std::int64_t keep_every) {
     if (keep_last <= 0) return;
     std::int64_t kept = 0;
     for (const candidate& one : candidates(disk, directory)) {

@@ -11,17 +11,17 @@
 
 namespace zero::checkpoint {
 
-void check_tag(const std::string& tag);             // one path component that a scan can find; code::argument
-std::string default_tag(std::int64_t step);         // "step-000000001200"
+void check_tag(const std::string& tag);      // one path component that a scan can find; code::argument
+std::string default_tag(std::int64_t step);  // "step-000000001200"
 std::string new_uuid();
-std::string time_text();                            // now, UTC, ISO 8601
+std::string time_text();  // now, UTC, ISO 8601
 
 std::string staging_path(const std::string& directory, const std::string& uuid);
 std::string trash_path(const std::string& directory, const std::string& uuid);
 
 struct candidate {
     std::string tag;
-    std::optional<checkpoint::head> head;           // none: `problem` says why
+    std::optional<checkpoint::head> head;  // none: `problem` says why
     std::string problem;
 };
 // Every folder with a manifest, newest commit first, those whose head is damaged before all others.
@@ -42,6 +42,7 @@ void forget_owner(const files::disk& disk, const std::string& directory, const s
 void remove_stale(const files::disk& disk, const std::string& directory, std::int64_t now);
 
 // Keeps the newest `keep_last` (0: all) and every step divisible by `keep_every` (0: none); never touches `newest`.
-void retain(const files::disk& disk, const std::string& directory, const std::string& newest, std::int64_t keep_last, std::int64_t keep_every);
+void retain(const files::disk& disk, const std::string& directory, const std::string& newest, std::int64_t keep_last,
+            std::int64_t keep_every);
 
 }  // namespace zero::checkpoint

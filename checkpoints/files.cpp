@@ -19,24 +19,37 @@ constexpr int new_directory = 0777, new_file = 0666;             // the caller's
 
 const char* verb(action what) noexcept {
     switch (what) {
-        case action::create: return "create";
-        case action::open: return "open";
-        case action::read: return "read";
-        case action::write: return "write to";
-        case action::reserve: return "reserve space for";
-        case action::sync: return "flush to disk";
-        case action::close: return "close";
-        case action::status: return "look at";
-        case action::list: return "list";
-        case action::make_directory: return "make the directory";
-        case action::rename: return "rename to";
-        case action::remove: return "remove";
+        case action::create:
+            return "create";
+        case action::open:
+            return "open";
+        case action::read:
+            return "read";
+        case action::write:
+            return "write to";
+        case action::reserve:
+            return "reserve space for";
+        case action::sync:
+            return "flush to disk";
+        case action::close:
+            return "close";
+        case action::status:
+            return "look at";
+        case action::list:
+            return "list";
+        case action::make_directory:
+            return "make the directory";
+        case action::rename:
+            return "rename to";
+        case action::remove:
+            return "remove";
     }
     return "use";
 }
 
 std::string sentence(action what, const std::string& path, int number) {
-    return fmt::format("cannot {} {}: {} (errno {})", verb(what), path, std::generic_category().message(number), number);
+    return fmt::format("cannot {} {}: {} (errno {})", verb(what), path, std::generic_category().message(number),
+                       number);
 }
 
 std::string parent_of(const std::string& path) {
@@ -48,18 +61,30 @@ std::string parent_of(const std::string& path) {
 
 const char* name(action what) noexcept {
     switch (what) {
-        case action::create: return "create";
-        case action::open: return "open";
-        case action::read: return "read";
-        case action::write: return "write";
-        case action::reserve: return "reserve";
-        case action::sync: return "sync";
-        case action::close: return "close";
-        case action::status: return "status";
-        case action::list: return "list";
-        case action::make_directory: return "make_directory";
-        case action::rename: return "rename";
-        case action::remove: return "remove";
+        case action::create:
+            return "create";
+        case action::open:
+            return "open";
+        case action::read:
+            return "read";
+        case action::write:
+            return "write";
+        case action::reserve:
+            return "reserve";
+        case action::sync:
+            return "sync";
+        case action::close:
+            return "close";
+        case action::status:
+            return "status";
+        case action::list:
+            return "list";
+        case action::make_directory:
+            return "make_directory";
+        case action::rename:
+            return "rename";
+        case action::remove:
+            return "remove";
     }
     return "unknown";
 }

@@ -19,11 +19,11 @@ struct request {
     action what;
     const std::string& path;
     std::int64_t offset = 0, bytes = 0;
-    std::int64_t number = 0;   // of this call, from 0, over the whole life of the disk
+    std::int64_t number = 0;  // of this call, from 0, over the whole life of the disk
 };
 struct verdict {
-    int error = 0;             // not 0: the call is not made, it "failed" with this errno
-    std::int64_t most = -1;    // not negative: a read or write transfers at most so many bytes
+    int error = 0;           // not 0: the call is not made, it "failed" with this errno
+    std::int64_t most = -1;  // not negative: a read or write transfers at most so many bytes
 };
 using hook = std::function<verdict(const request&)>;
 
@@ -59,13 +59,14 @@ public:
     // Reads until all is there or the file ends; the number of bytes had.
     std::int64_t read(void* data, std::int64_t bytes, std::int64_t offset) const;
     void write(const void* data, std::int64_t bytes, std::int64_t offset);  // all or throws
-    void reserve(std::int64_t bytes);   // space, where the file system can: a full disk shows before the first byte
-    void sync();                        // a failure is final for this file
-    void close();                       // with its return code checked; the destructor does not check
+    void reserve(std::int64_t bytes);  // space, where the file system can: a full disk shows before the first byte
+    void sync();                       // a failure is final for this file
+    void close();                      // with its return code checked; the destructor does not check
 
 private:
     friend class disk;
-    file(const disk& owner, std::string path, int descriptor) : owner_(&owner), path_(std::move(path)), descriptor_(descriptor) {}
+    file(const disk& owner, std::string path, int descriptor)
+        : owner_(&owner), path_(std::move(path)), descriptor_(descriptor) {}
     const disk* owner_ = nullptr;
     std::string path_;
     int descriptor_ = -1;
@@ -75,21 +76,21 @@ class disk {
 public:
     explicit disk(hook watch = {}) : watch_(std::move(watch)), calls_(std::make_unique<std::int64_t>(0)) {}
 
-    file create(const std::string& path) const;                     // exclusive: fails when it exists
+    file create(const std::string& path) const;  // exclusive: fails when it exists
     file open(const std::string& path, bool writable = false) const;
     status look(const std::string& path) const;
     std::vector<std::string> list(const std::string& directory) const;  // names, sorted
-    void make_directory(const std::string& path) const;             // exclusive
-    void make_directories(const std::string& path) const;           // with parents; existing ones are fine
-    void rename(const std::string& from, const std::string& to) const;             // replaces a file
-    void rename_exclusive(const std::string& from, const std::string& to) const;   // EEXIST when `to` is there
-    void remove(const std::string& path) const;                     // a file or an empty directory
-    void remove_tree(const std::string& path) const;                // absent is fine
+    void make_directory(const std::string& path) const;                 // exclusive
+    void make_directories(const std::string& path) const;               // with parents; existing ones are fine
+    void rename(const std::string& from, const std::string& to) const;  // replaces a file
+    void rename_exclusive(const std::string& from, const std::string& to) const;  // EEXIST when `to` is there
+    void remove(const std::string& path) const;                                   // a file or an empty directory
+    void remove_tree(const std::string& path) const;                              // absent is fine
     void sync_directory(const std::string& path) const;
 
-    std::string read_text(const std::string& path, std::int64_t most) const;       // at most so many bytes
-    void write_text(const std::string& path, const std::string& text) const;       // create, write, sync, close
-    void replace_text(const std::string& path, const std::string& text) const;     // by way of a temporary name
+    std::string read_text(const std::string& path, std::int64_t most) const;    // at most so many bytes
+    void write_text(const std::string& path, const std::string& text) const;    // create, write, sync, close
+    void replace_text(const std::string& path, const std::string& text) const;  // by way of a temporary name
 
     verdict ask(action what, const std::string& path, std::int64_t offset = 0, std::int64_t bytes = 0) const;
     void ask_or_throw(action what, const std::string& path) const;

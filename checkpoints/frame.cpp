@@ -30,7 +30,8 @@ std::uint32_t sum_frame(const manifest& what, int number, const files::file& par
         for (std::int64_t done = 0; done < range.bytes; done += stretch) {
             const std::int64_t now = std::min(stretch, range.bytes - done);
             held.resize(static_cast<std::size_t>(now));
-            if (part.read(held.data(), now, range.first + done) != now) damaged("{} is damaged: it ends too early", part.path());
+            if (part.read(held.data(), now, range.first + done) != now)
+                damaged("{} is damaged: it ends too early", part.path());
             sum = crc32c::extend(sum, held.data(), held.size());
             if (seen) seen(range.first + done, held.data(), now);
         }

@@ -16,7 +16,8 @@ struct byte_range {
 std::vector<byte_range> frame_of(const manifest& what, int file);  // in file order
 
 // Sums the frame of an open part. `seen` (may be empty) gets each stretch that was read.
-std::uint32_t sum_frame(const manifest& what, int number, const files::file& part,
-                        const std::function<void(std::int64_t offset, const char* data, std::int64_t bytes)>& seen = {});
+std::uint32_t sum_frame(
+    const manifest& what, int number, const files::file& part,
+    const std::function<void(std::int64_t offset, const char* data, std::int64_t bytes)>& seen = {});
 
 }  // namespace zero::checkpoint

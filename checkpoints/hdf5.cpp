@@ -46,9 +46,11 @@ std::vector<unsigned char> repeated(Value value, std::size_t times = 1) {
 static_assert(std::endian::native == std::endian::little, "checkpoints are written as memory is: little-endian");
 
 void check_version(unsigned major, unsigned minor, unsigned release) {
-    require(major == H5_VERS_MAJOR && minor == H5_VERS_MINOR && release == H5_VERS_RELEASE, code::unsupported,
-            "libzero was built with HDF5 {}.{}.{}, but HDF5 {}.{}.{} is loaded: let the program find the former, or build "
-            "libzero again", H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE, major, minor, release);
+    require(
+        major == H5_VERS_MAJOR && minor == H5_VERS_MINOR && release == H5_VERS_RELEASE, code::unsupported,
+        "libzero was built with HDF5 {}.{}.{}, but HDF5 {}.{}.{} is loaded: let the program find the former, or build "
+        "libzero again",
+        H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE, major, minor, release);
 }
 
 session::session() : alone_(one_at_a_time()) {
@@ -73,15 +75,24 @@ void failed(const char* what) {
 
 type file_type(dtype which) {
     switch (which) {
-        case dtype::f32: return {H5Tcopy(H5T_IEEE_F32LE), "copy a type"};
-        case dtype::f64: return {H5Tcopy(H5T_IEEE_F64LE), "copy a type"};
-        case dtype::bf16: return float16(8, 7, 127);
-        case dtype::f16: return float16(5, 10, 15);
-        case dtype::i32: return {H5Tcopy(H5T_STD_I32LE), "copy a type"};
-        case dtype::i64: return {H5Tcopy(H5T_STD_I64LE), "copy a type"};
-        case dtype::u8: return {H5Tcopy(H5T_STD_U8LE), "copy a type"};
-        case dtype::c64: return complex_of(H5T_IEEE_F32LE, 4);
-        case dtype::c128: return complex_of(H5T_IEEE_F64LE, 8);
+        case dtype::f32:
+            return {H5Tcopy(H5T_IEEE_F32LE), "copy a type"};
+        case dtype::f64:
+            return {H5Tcopy(H5T_IEEE_F64LE), "copy a type"};
+        case dtype::bf16:
+            return float16(8, 7, 127);
+        case dtype::f16:
+            return float16(5, 10, 15);
+        case dtype::i32:
+            return {H5Tcopy(H5T_STD_I32LE), "copy a type"};
+        case dtype::i64:
+            return {H5Tcopy(H5T_STD_I64LE), "copy a type"};
+        case dtype::u8:
+            return {H5Tcopy(H5T_STD_U8LE), "copy a type"};
+        case dtype::c64:
+            return complex_of(H5T_IEEE_F32LE, 4);
+        case dtype::c128:
+            return complex_of(H5T_IEEE_F64LE, 8);
     }
     fail(code::internal, "dtype {} has no HDF5 type", static_cast<int>(which));
 }
@@ -90,15 +101,24 @@ std::vector<unsigned char> fill_value(dtype which) {
     constexpr float nan32 = std::numeric_limits<float>::quiet_NaN();
     constexpr double nan64 = std::numeric_limits<double>::quiet_NaN();
     switch (which) {
-        case dtype::f32: return repeated(nan32);
-        case dtype::f64: return repeated(nan64);
-        case dtype::bf16: return repeated(std::uint16_t{0x7fc0});
-        case dtype::f16: return repeated(std::uint16_t{0x7e00});
-        case dtype::i32: return repeated(std::numeric_limits<std::int32_t>::min());
-        case dtype::i64: return repeated(std::numeric_limits<std::int64_t>::min());
-        case dtype::u8: return repeated(std::uint8_t{255});
-        case dtype::c64: return repeated(nan32, 2);
-        case dtype::c128: return repeated(nan64, 2);
+        case dtype::f32:
+            return repeated(nan32);
+        case dtype::f64:
+            return repeated(nan64);
+        case dtype::bf16:
+            return repeated(std::uint16_t{0x7fc0});
+        case dtype::f16:
+            return repeated(std::uint16_t{0x7e00});
+        case dtype::i32:
+            return repeated(std::numeric_limits<std::int32_t>::min());
+        case dtype::i64:
+            return repeated(std::numeric_limits<std::int64_t>::min());
+        case dtype::u8:
+            return repeated(std::uint8_t{255});
+        case dtype::c64:
+            return repeated(nan32, 2);
+        case dtype::c128:
+            return repeated(nan64, 2);
     }
     return {};
 }
@@ -115,7 +135,8 @@ attributes::attributes() : text_(H5Tcopy(H5T_C_S1), "copy a type"), scalar_(H5Sc
 }
 
 void attributes::put(hid_t object, const char* name, hid_t stored, const void* value) const {
-    const attribute made(H5Acreate2(object, name, stored, scalar_.get(), H5P_DEFAULT, H5P_DEFAULT), "create an attribute");
+    const attribute made(H5Acreate2(object, name, stored, scalar_.get(), H5P_DEFAULT, H5P_DEFAULT),
+                         "create an attribute");
     ask(H5Awrite(made.get(), stored, value), "write an attribute");
 }
 
@@ -124,7 +145,11 @@ void attributes::put(hid_t object, const char* name, const std::string& text) co
     put(object, name, text_.get(), &start);
 }
 
-void attributes::put(hid_t object, const char* name, std::int64_t number) const { put(object, name, H5T_STD_I64LE, &number); }
-void attributes::put(hid_t object, const char* name, double number) const { put(object, name, H5T_IEEE_F64LE, &number); }
+void attributes::put(hid_t object, const char* name, std::int64_t number) const {
+    put(object, name, H5T_STD_I64LE, &number);
+}
+void attributes::put(hid_t object, const char* name, double number) const {
+    put(object, name, H5T_IEEE_F64LE, &number);
+}
 
 }  // namespace zero::hdf5

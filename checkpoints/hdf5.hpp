@@ -106,8 +106,8 @@ public:
     image& operator=(const image&) = delete;
 
     hid_t file() const noexcept { return file_.get(); }
-    void finish();                       // closes the file; then:
-    std::vector<run> take_runs();        // what HDF5 wrote, by offset, whole pages
+    void finish();                 // closes the file; then:
+    std::vector<run> take_runs();  // what HDF5 wrote, by offset, whole pages
     std::int64_t bytes() const noexcept { return end_; }
 
     // For the driver.

@@ -15,16 +15,18 @@ namespace {
 constexpr haddr_t most_address = static_cast<haddr_t>(INT64_MAX) - 1;
 
 struct open_file {
-    H5FD_t base;     // first: HDF5 fills it
+    H5FD_t base;  // first: HDF5 fills it
     image* pages;
     haddr_t end_of_space;
 };
 
-struct access {      // what the access list carries to `open`
+struct access {  // what the access list carries to `open`
     image* pages;
 };
 
-image& pages_of(const H5FD_t* file) { return *reinterpret_cast<const open_file*>(file)->pages; }
+image& pages_of(const H5FD_t* file) {
+    return *reinterpret_cast<const open_file*>(file)->pages;
+}
 
 H5FD_t* open(const char*, unsigned, hid_t properties, haddr_t) {
     const auto* given = static_cast<const access*>(H5Pget_driver_info(properties));
@@ -45,14 +47,18 @@ herr_t query(const H5FD_t*, unsigned long* flags) {
     return 0;
 }
 
-haddr_t end_of_space(const H5FD_t* file, H5FD_mem_t) { return reinterpret_cast<const open_file*>(file)->end_of_space; }
+haddr_t end_of_space(const H5FD_t* file, H5FD_mem_t) {
+    return reinterpret_cast<const open_file*>(file)->end_of_space;
+}
 
 herr_t set_end_of_space(H5FD_t* file, H5FD_mem_t, haddr_t address) {
     reinterpret_cast<open_file*>(file)->end_of_space = address;
     return 0;
 }
 
-haddr_t end_of_file(const H5FD_t* file, H5FD_mem_t) { return static_cast<haddr_t>(pages_of(file).end()); }
+haddr_t end_of_file(const H5FD_t* file, H5FD_mem_t) {
+    return static_cast<haddr_t>(pages_of(file).end());
+}
 
 herr_t read(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t address, std::size_t bytes, void* to) {
     pages_of(file).read(static_cast<std::int64_t>(address), static_cast<char*>(to), static_cast<std::int64_t>(bytes));
@@ -61,7 +67,8 @@ herr_t read(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t address, std::size_t bytes,
 
 herr_t write(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t address, std::size_t bytes, const void* from) {
     try {
-        pages_of(file).write(static_cast<std::int64_t>(address), static_cast<const char*>(from), static_cast<std::int64_t>(bytes));
+        pages_of(file).write(static_cast<std::int64_t>(address), static_cast<const char*>(from),
+                             static_cast<std::int64_t>(bytes));
         return 0;
     } catch (...) {  // out of memory: HDF5 is C
         return -1;
@@ -103,7 +110,8 @@ list access_list(hid_t driver_id, image& pages) {
     ask(H5Pset_driver(made.get(), driver_id, &given), "set the driver");
     // Old formats have no checksums over HDF5's own bytes: a flipped bit there was read as good data.
     ask(H5Pset_libver_bounds(made.get(), H5F_LIBVER_V18, H5F_LIBVER_V110), "bound the format");
-    ask(H5Pset_alignment(made.get(), static_cast<hsize_t>(image::page_bytes), static_cast<hsize_t>(image::page_bytes)), "set the alignment");
+    ask(H5Pset_alignment(made.get(), static_cast<hsize_t>(image::page_bytes), static_cast<hsize_t>(image::page_bytes)),
+        "set the alignment");
     ask(H5Pset_fclose_degree(made.get(), H5F_CLOSE_STRONG), "set the close degree");
     return made;
 }
@@ -116,7 +124,8 @@ image::image() {
     try {
         const list access = access_list(driver_, *this);
         const list creation(H5Pcreate(H5P_FILE_CREATE), "create a creation list");
-        ask(H5Pset_link_creation_order(creation.get(), H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED), "keep the order of links");
+        ask(H5Pset_link_creation_order(creation.get(), H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED),
+            "keep the order of links");
         file_ = hdf5::file(H5Fcreate("image", H5F_ACC_TRUNC, creation.get(), access.get()), "create a file");
     } catch (...) {
         H5FDunregister(driver_);
@@ -129,7 +138,9 @@ image::~image() {
     if (driver_ >= 0) H5FDunregister(driver_);
 }
 
-void image::finish() { file_.close("close a file"); }
+void image::finish() {
+    file_.close("close a file");
+}
 
 void image::write(std::int64_t offset, const char* from, std::int64_t bytes) {
     end_ = std::max(end_, offset + bytes);
@@ -148,8 +159,10 @@ void image::read(std::int64_t offset, char* to, std::int64_t bytes) const {
     while (bytes > 0) {
         const std::int64_t at = offset % page_bytes, now = std::min(bytes, page_bytes - at);
         const auto page = pages_.find(offset / page_bytes);
-        if (page == pages_.end()) std::memset(to, 0, static_cast<std::size_t>(now));
-        else std::memcpy(to, page->second.data() + at, static_cast<std::size_t>(now));
+        if (page == pages_.end())
+            std::memset(to, 0, static_cast<std::size_t>(now));
+        else
+            std::memcpy(to, page->second.data() + at, static_cast<std::size_t>(now));
         offset += now;
         to += now;
         bytes -= now;
@@ -161,9 +174,12 @@ std::vector<image::run> image::take_runs() {
     for (auto& [number, page] : pages_) {
         const std::int64_t offset = number * page_bytes;
         page.resize(static_cast<std::size_t>(std::min(page_bytes, end_ - offset)));
-        const bool follows = !runs.empty() && runs.back().offset + static_cast<std::int64_t>(runs.back().bytes.size()) == offset;
-        if (follows) runs.back().bytes += page;
-        else runs.push_back({offset, std::move(page)});
+        const bool follows =
+            !runs.empty() && runs.back().offset + static_cast<std::int64_t>(runs.back().bytes.size()) == offset;
+        if (follows)
+            runs.back().bytes += page;
+        else
+            runs.push_back({offset, std::move(page)});
     }
     pages_.clear();
     return runs;

@@ -38,11 +38,13 @@ private:
     std::string root(int model) const { return what_.head.model_ranks > 1 ? fmt::format("/model-{}/", model) : "/"; }
 
     void make_group(const std::string& path) {
-        const hdf5::group made(H5Gcreate2(image_.file(), path.c_str(), links_.get(), H5P_DEFAULT, H5P_DEFAULT), "create a group");
+        const hdf5::group made(H5Gcreate2(image_.file(), path.c_str(), links_.get(), H5P_DEFAULT, H5P_DEFAULT),
+                               "create a group");
     }
 
     void put_run() {
-        const hdf5::group run(H5Gcreate2(image_.file(), "/run", links_.get(), H5P_DEFAULT, H5P_DEFAULT), "create a group");
+        const hdf5::group run(H5Gcreate2(image_.file(), "/run", links_.get(), H5P_DEFAULT, H5P_DEFAULT),
+                              "create a group");
         const hid_t id = run.get();
         attributes_.put(id, "format_version", format_version);
         attributes_.put(id, "uuid", what_.head.uuid);
@@ -61,8 +63,10 @@ private:
         attributes_.put(id, "optimizer", what_.run.optimizer);
         attributes_.put(id, "schedule", what_.run.schedule);
         attributes_.put(id, "config", what_.run.config);
-        attributes_.put(id, "note", std::string("Whole tensors, mapped on the part files beside this one. A missing part reads as NaN "
-                                          "(integers: their least value) without an error: run zero-ckpt verify on this folder first."));
+        attributes_.put(
+            id, "note",
+            std::string("Whole tensors, mapped on the part files beside this one. A missing part reads as NaN "
+                        "(integers: their least value) without an error: run zero-ckpt verify on this folder first."));
     }
 
     void put_tensors(int model) {
@@ -104,7 +108,8 @@ private:
             const hdf5::type stored = hdf5::file_type(vector.type);
             const auto value = values_.find({only.extent, only.offset});
             require(value != values_.end(), code::internal, "the value of {} did not come", path);
-            hdf5::ask(H5Dwrite(made.get(), stored.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, value->second.data()), "write a scalar");
+            hdf5::ask(H5Dwrite(made.get(), stored.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, value->second.data()),
+                      "write a scalar");
         }
         attributes_.put(made.get(), "name", tensor.name);
         attributes_.put(made.get(), "dtype", std::string(name(tensor.type)));
@@ -112,7 +117,10 @@ private:
         attributes_.put(made.get(), "storage_order", std::string("row-major"));
         attributes_.put(made.get(), "uuid", what_.head.uuid);
         if (vector.state == "value")
-            attributes_.put(made.get(), "holds", std::string(tensor.frozen ? "frozen value" : vector.type == tensor.type ? "value" : "master"));
+            attributes_.put(made.get(), "holds",
+                            std::string(tensor.frozen                ? "frozen value"
+                                        : vector.type == tensor.type ? "value"
+                                                                     : "master"));
     }
 
     void put_attachments(int model) {
@@ -149,10 +157,12 @@ private:
         const hdf5::list creation(H5Pcreate(H5P_DATASET_CREATE), "create a creation list");
         hdf5::ask(H5Pset_obj_track_times(creation.get(), false), "leave times out");
         if (!dims.empty() && count > 0) {
-            hdf5::ask(H5Pset_fill_value(creation.get(), stored.get(), hdf5::fill_value(type).data()), "set the fill value");
+            hdf5::ask(H5Pset_fill_value(creation.get(), stored.get(), hdf5::fill_value(type).data()),
+                      "set the fill value");
             for (const piece& part : pieces) map(creation.get(), dims, space, part);
         }
-        return {H5Dcreate2(image_.file(), path.c_str(), stored.get(), space.get(), links_.get(), creation.get(), H5P_DEFAULT),
+        return {H5Dcreate2(image_.file(), path.c_str(), stored.get(), space.get(), links_.get(), creation.get(),
+                           H5P_DEFAULT),
                 "create a dataset"};
     }
 
@@ -167,9 +177,11 @@ private:
             hsize_t count = 1;
             for (const hsize_t one : extents) count *= one;
             const hsize_t first = static_cast<hsize_t>(at);
-            hdf5::ask(H5Sselect_hyperslab(whole.get(), H5S_SELECT_SET, start.data(), nullptr, extents.data(), nullptr), "select");
+            hdf5::ask(H5Sselect_hyperslab(whole.get(), H5S_SELECT_SET, start.data(), nullptr, extents.data(), nullptr),
+                      "select");
             hdf5::ask(H5Sselect_hyperslab(source.get(), H5S_SELECT_SET, &first, nullptr, &count, nullptr), "select");
-            hdf5::ask(H5Pset_virtual(creation, whole.get(), file.c_str(), from.dataset.c_str(), source.get()), "map a part");
+            hdf5::ask(H5Pset_virtual(creation, whole.get(), file.c_str(), from.dataset.c_str(), source.get()),
+                      "map a part");
             at += static_cast<std::int64_t>(count);
         }
         hdf5::ask(H5Sselect_all(whole.get()), "select");

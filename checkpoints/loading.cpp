@@ -2,8 +2,8 @@
 #include "loading.hpp"
 
 #include <algorithm>
-#include <tuple>
 #include <cstring>
+#include <tuple>
 
 #include "core/agreement.hpp"
 #include "crc32c.hpp"
@@ -17,7 +17,8 @@ namespace {
 
 class loading {
 public:
-    loading(const contents& state, crew& ranks, const files::disk& disk, ledger& book, log& said, const load_request& what)
+    loading(const contents& state, crew& ranks, const files::disk& disk, ledger& book, log& said,
+            const load_request& what)
         : state_(state), ranks_(ranks), disk_(disk), book_(book), said_(said), what_(what) {}
 
     run_state run() {
@@ -40,7 +41,8 @@ private:
             try {
                 local();
             } catch (const error& problem) {
-                fail(problem.which(), "no checkpoint was loaded from {}: while {}, rank {}: {}", what_.directory, doing, ranks_.rank(), problem.what());
+                fail(problem.which(), "no checkpoint was loaded from {}: while {}, rank {}: {}", what_.directory, doing,
+                     ranks_.rank(), problem.what());
             } catch (const std::bad_alloc&) {
                 fail(code::memory, "no checkpoint was loaded from {}: no memory while {}", what_.directory, doing);
             }
@@ -51,7 +53,8 @@ private:
     // Agreements compare folders over the data ranks alone, this over all.
     void compare_arguments() {
         const std::string mine = packer().put(what_.directory).put(what_.tag).take(), told = ranks_.broadcast(mine);
-        phase("comparing the arguments", [&] { require(told == mine, code::mismatch, "rank 0 loads from another folder or another tag"); });
+        phase("comparing the arguments",
+              [&] { require(told == mine, code::mismatch, "rank 0 loads from another folder or another tag"); });
     }
 
     void list() {
@@ -60,8 +63,10 @@ private:
             if (!what_.tag.empty()) check_tag(what_.tag);
             if (ranks_.rank() != 0) return;
             require(disk_.look(what_.directory).directory, code::checkpoint, "there is no folder {}", what_.directory);
-            if (what_.tag.empty()) found_ = candidates(disk_, what_.directory);
-            else found_.push_back({what_.tag, head{}, ""});
+            if (what_.tag.empty())
+                found_ = candidates(disk_, what_.directory);
+            else
+                found_.push_back({what_.tag, head{}, ""});
             require(!found_.empty(), code::checkpoint, "there is no complete checkpoint in {}", what_.directory);
         });
     }
@@ -102,7 +107,8 @@ private:
     }
 
     std::string read_manifest(const std::string& path) const {
-        require(disk_.look(path).exists, code::checkpoint, "there is no complete checkpoint \"{}\": {} is missing", what_.tag, path);
+        require(disk_.look(path).exists, code::checkpoint, "there is no complete checkpoint \"{}\": {} is missing",
+                what_.tag, path);
         return disk_.read_text(path, most_manifest_bytes);
     }
 
@@ -125,8 +131,11 @@ private:
     void read() {
         demand all;
         std::int64_t bytes = 0;
-        for_each_vector([&](const vector_state& vector, const vector_entry*) { bytes += room(vector.count * size_of(vector.type)); });
-        for_each_attachment([&](const attached_state& one, const attachment_entry&) { bytes += room(one.count * size_of(one.type)); });
+        for_each_vector([&](const vector_state& vector, const vector_entry*) {
+            bytes += room(vector.count * size_of(vector.type));
+        });
+        for_each_attachment(
+            [&](const attached_state& one, const attachment_entry&) { bytes += room(one.count * size_of(one.type)); });
         held_ = buffer();  // that of a checkpoint which turned out damaged
         held_ = buffer(book_, purpose::checkpoint, bytes);
         std::byte* to = held_.data();
@@ -150,7 +159,8 @@ private:
             largest = std::max(largest, saved_.extents[static_cast<std::size_t>(number)].bytes());
         }
         std::sort(order.begin(), order.end(), [&](const auto& a, const auto& b) {
-            const int left = saved_.extents[static_cast<std::size_t>(a.second)].file, right = saved_.extents[static_cast<std::size_t>(b.second)].file;
+            const int left = saved_.extents[static_cast<std::size_t>(a.second)].file,
+                      right = saved_.extents[static_cast<std::size_t>(b.second)].file;
             return std::tie(left, a.first) < std::tie(right, b.first);
         });
         const buffer scratch(book_, purpose::checkpoint, std::min(largest, read_request_bytes));
@@ -167,8 +177,10 @@ private:
     // A part of which nobody needs a byte may still be missing or another's: each is looked at by some rank.
     void check_others(const demand& all) {
         std::vector<char> seen(saved_.files.size(), 0);
-        for (const auto& [number, items] : all) seen[static_cast<std::size_t>(saved_.extents[static_cast<std::size_t>(number)].file)] = 1;
-        for (std::size_t file = static_cast<std::size_t>(ranks_.rank()); file < seen.size(); file += static_cast<std::size_t>(ranks_.size()))
+        for (const auto& [number, items] : all)
+            seen[static_cast<std::size_t>(saved_.extents[static_cast<std::size_t>(number)].file)] = 1;
+        for (std::size_t file = static_cast<std::size_t>(ranks_.rank()); file < seen.size();
+             file += static_cast<std::size_t>(ranks_.size()))
             if (seen[file] == 0) part_reader(disk_, folder_, saved_, static_cast<int>(file));
     }
 
@@ -194,7 +206,8 @@ private:
         for (const tensor_state& tensor : state_.tensors) {
             const tensor_entry& from = *tensors.tensor(tensor.name);
             for (const vector_state& vector : tensor.vectors)
-                visit(vector, what_.weights_only && vector.state != "value" ? nullptr : find_vector(from, vector.state));
+                visit(vector,
+                      what_.weights_only && vector.state != "value" ? nullptr : find_vector(from, vector.state));
         }
     }
 
@@ -227,7 +240,7 @@ private:
     ledger& book_;
     log& said_;
     const load_request& what_;
-    std::vector<candidate> found_;   // on rank 0
+    std::vector<candidate> found_;  // on rank 0
     std::size_t next_ = 0;
     std::string problems_, tag_, folder_;
     manifest saved_;
@@ -236,7 +249,8 @@ private:
 
 }  // namespace
 
-run_state load(const contents& state, crew& ranks, const files::disk& disk, ledger& book, log& said, const load_request& what) {
+run_state load(const contents& state, crew& ranks, const files::disk& disk, ledger& book, log& said,
+               const load_request& what) {
     return loading(state, ranks, disk, book, said, what).run();
 }
 

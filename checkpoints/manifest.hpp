@@ -26,10 +26,10 @@ struct head {
 struct file_entry {
     std::string name;
     std::int64_t bytes = 0;
-    std::uint32_t frame = 0;      // CRC-32C of everything outside the extents: HDF5's own bytes, identity, block sums
-    std::int64_t identity = 0;    // offset of the identity text
-    std::int64_t integrity = 0;   // offset of the table of block sums
-    std::int64_t blocks = 0;      // its length, 4 bytes each
+    std::uint32_t frame = 0;     // CRC-32C of everything outside the extents: HDF5's own bytes, identity, block sums
+    std::int64_t identity = 0;   // offset of the identity text
+    std::int64_t integrity = 0;  // offset of the table of block sums
+    std::int64_t blocks = 0;     // its length, 4 bytes each
 };
 
 // A contiguous run of one rank's elements in a file.
@@ -37,23 +37,23 @@ struct extent {
     int file = 0;
     std::string dataset;
     dtype type = dtype::f32;
-    std::int64_t first = 0;       // where in the dataset, in elements
+    std::int64_t first = 0;  // where in the dataset, in elements
     std::int64_t count = 0;
-    std::int64_t offset = 0;      // where in the file, in bytes
-    std::int64_t block = 0;       // its first entry in the table of block sums
+    std::int64_t offset = 0;  // where in the file, in bytes
+    std::int64_t block = 0;   // its first entry in the table of block sums
     std::int64_t bytes() const noexcept { return count * size_of(type); }
 };
 
 struct piece {
     int extent = 0;
-    std::int64_t offset = 0;      // in the extent, in elements
+    std::int64_t offset = 0;            // in the extent, in elements
     std::int64_t first = 0, count = 0;  // of the flattened tensor
 };
 
 struct vector_entry {
-    std::string state;            // "value" or the name of a state
+    std::string state;  // "value" or the name of a state
     dtype type = dtype::f32;
-    std::vector<piece> pieces;    // sorted; cover the tensor without overlap
+    std::vector<piece> pieces;  // sorted; cover the tensor without overlap
 };
 
 struct tensor_entry {
@@ -72,8 +72,8 @@ struct attachment_entry {
     std::vector<std::int64_t> dims;
     std::int64_t count = 0;
     bool per_rank = false;
-    int model = 0, rank = 0;      // data rank
-    int extent = -1;              // -1: no elements
+    int model = 0, rank = 0;  // data rank
+    int extent = -1;          // -1: no elements
 };
 
 struct manifest {
@@ -97,7 +97,7 @@ manifest from_json(std::string_view text, const std::string& where);    // witho
 // Do the numbers hang together: every byte inside its file and in one place, every tensor covered once?
 void check(const manifest& what, const std::string& where);
 
-std::string identity_text(const manifest& what, int file);              // stands inside each part; 64 bytes
+std::string identity_text(const manifest& what, int file);  // stands inside each part; 64 bytes
 constexpr std::int64_t identity_bytes = 64;
 std::int64_t blocks_of(std::int64_t bytes) noexcept;
 std::int64_t product(const std::vector<std::int64_t>& dims, const std::string& where);

@@ -1,4 +1,5 @@
-// text -> manifest: nothing in it is believed. Sums first, then JSON (no duplicate keys, no depth), then types and ranges.
+// text -> manifest: nothing in it is believed. Sums first, then JSON (no duplicate keys, no depth), then types and
+// ranges.
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -26,12 +27,15 @@ public:
         return integer(at(key), key, least, most);
     }
     std::int64_t integer(const json& value, const char* key, std::int64_t least, std::int64_t most) const {
-        const bool fits = value.is_number_unsigned() ? value.get<std::uint64_t>() <= INT64_MAX : value.is_number_integer();
+        const bool fits =
+            value.is_number_unsigned() ? value.get<std::uint64_t>() <= INT64_MAX : value.is_number_integer();
         if (!fits || value.get<std::int64_t>() < least || value.get<std::int64_t>() > most)
             damaged("{} is damaged: \"{}\" is not a number in its range", where_, key);
         return value.get<std::int64_t>();
     }
-    int small(const char* key, int least, int most = INT32_MAX) const { return static_cast<int>(integer(key, least, most)); }
+    int small(const char* key, int least, int most = INT32_MAX) const {
+        return static_cast<int>(integer(key, least, most));
+    }
     double real(const char* key) const {
         const json& value = at(key);
         if (value.is_null()) return std::numeric_limits<double>::quiet_NaN();  // what JSON makes of inf and nan
@@ -200,7 +204,8 @@ json parse(std::string_view text, const std::string& where) {
 }  // namespace
 
 std::optional<dtype> dtype_from(std::string_view text) noexcept {
-    for (const dtype type : {dtype::f32, dtype::f64, dtype::bf16, dtype::f16, dtype::i32, dtype::i64, dtype::u8, dtype::c64, dtype::c128})
+    for (const dtype type :
+         {dtype::f32, dtype::f64, dtype::bf16, dtype::f16, dtype::i32, dtype::i64, dtype::u8, dtype::c64, dtype::c128})
         if (text == name(type)) return type;
     return std::nullopt;
 }

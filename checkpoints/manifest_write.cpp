@@ -9,29 +9,46 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-std::string dump(const json& what) { return what.dump(-1, ' ', false, json::error_handler_t::replace); }
+std::string dump(const json& what) {
+    return what.dump(-1, ' ', false, json::error_handler_t::replace);
+}
 
 json to_json(const head& what) {
-    return {{"libzero_checkpoint", format_version}, {"uuid", what.uuid}, {"sequence", what.sequence}, {"tag", what.tag},
-            {"step", what.step}, {"time", what.time}, {"ranks", what.ranks}, {"model_ranks", what.model_ranks},
-            {"stage", what.stage}, {"bytes", what.bytes}};
+    return {{"libzero_checkpoint", format_version},
+            {"uuid", what.uuid},
+            {"sequence", what.sequence},
+            {"tag", what.tag},
+            {"step", what.step},
+            {"time", what.time},
+            {"ranks", what.ranks},
+            {"model_ranks", what.model_ranks},
+            {"stage", what.stage},
+            {"bytes", what.bytes}};
 }
 
 json to_json(const run_state& what) {
-    return {{"step", what.step}, {"skipped", what.skipped}, {"lr", what.lr}, {"scale", what.scale},
-            {"hysteresis", what.hysteresis}, {"iteration", what.iteration}, {"last_overflow", what.last_overflow},
-            {"stage", what.stage}, {"nodes", what.nodes}, {"optimizer", what.optimizer}, {"schedule", what.schedule},
+    return {{"step", what.step},
+            {"skipped", what.skipped},
+            {"lr", what.lr},
+            {"scale", what.scale},
+            {"hysteresis", what.hysteresis},
+            {"iteration", what.iteration},
+            {"last_overflow", what.last_overflow},
+            {"stage", what.stage},
+            {"nodes", what.nodes},
+            {"optimizer", what.optimizer},
+            {"schedule", what.schedule},
             {"config", what.config}};
 }
 
 json to_json(const file_entry& what) {
-    return {{"name", what.name}, {"bytes", what.bytes}, {"frame_crc32c", crc32c::text(what.frame)},
+    return {{"name", what.name},         {"bytes", what.bytes},         {"frame_crc32c", crc32c::text(what.frame)},
             {"identity", what.identity}, {"integrity", what.integrity}, {"blocks", what.blocks}};
 }
 
 json to_json(const extent& what) {
-    return {{"file", what.file}, {"dataset", what.dataset}, {"dtype", name(what.type)}, {"first", what.first},
-            {"count", what.count}, {"offset", what.offset}, {"block", what.block}};
+    return {{"file", what.file},   {"dataset", what.dataset}, {"dtype", name(what.type)}, {"first", what.first},
+            {"count", what.count}, {"offset", what.offset},   {"block", what.block}};
 }
 
 json to_json(const tensor_entry& what) {
@@ -41,13 +58,18 @@ json to_json(const tensor_entry& what) {
         for (const piece& part : vector.pieces) pieces.push_back({part.extent, part.offset, part.first, part.count});
         vectors.push_back({{"state", vector.state}, {"dtype", name(vector.type)}, {"pieces", std::move(pieces)}});
     }
-    return {{"name", what.name}, {"dtype", name(what.type)}, {"dims", what.dims}, {"group", what.group},
-            {"model", what.model}, {"frozen", what.frozen}, {"vectors", std::move(vectors)}};
+    return {{"name", what.name},
+            {"dtype", name(what.type)},
+            {"dims", what.dims},
+            {"group", what.group},
+            {"model", what.model},
+            {"frozen", what.frozen},
+            {"vectors", std::move(vectors)}};
 }
 
 json to_json(const attachment_entry& what) {
-    return {{"name", what.name}, {"dtype", name(what.type)}, {"dims", what.dims}, {"per_rank", what.per_rank},
-            {"model", what.model}, {"rank", what.rank}, {"extent", what.extent}};
+    return {{"name", what.name},   {"dtype", name(what.type)}, {"dims", what.dims},    {"per_rank", what.per_rank},
+            {"model", what.model}, {"rank", what.rank},        {"extent", what.extent}};
 }
 
 template <typename Entry>

@@ -51,17 +51,22 @@ part_layout lay_out_part(std::span<const part_dataset> datasets, const std::stri
     part_file part;
     part_layout result;
     part.attributes().put(part.image().file(), "uuid", uuid);
-    part.attributes().put(part.image().file(), "note", std::string("part of a libzero checkpoint: open index.h5 beside it for whole tensors; "
-                                                       "zero-ckpt verify --full checks every byte"));
+    part.attributes().put(part.image().file(), "note",
+                          std::string("part of a libzero checkpoint: open index.h5 beside it for whole tensors; "
+                                      "zero-ckpt verify --full checks every byte"));
     {
         const hdf5::type characters(H5Tcopy(H5T_STD_U8LE), "copy a type");
-        const hdf5::dataset made = part.create("/identity", characters.get(), static_cast<std::int64_t>(identity.size()));
-        hdf5::ask(H5Dwrite(made.get(), characters.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, identity.data()), "write the identity");
+        const hdf5::dataset made =
+            part.create("/identity", characters.get(), static_cast<std::int64_t>(identity.size()));
+        hdf5::ask(H5Dwrite(made.get(), characters.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, identity.data()),
+                  "write the identity");
         result.identity = part.offset(made);
     }
     {
         const hdf5::dataset made = part.create("/integrity", H5T_STD_U32LE, blocks);
-        part.attributes().put(made.get(), "note", std::string("CRC-32C of each 1 MiB of each array of this file, in the order of MANIFEST.json"));
+        part.attributes().put(
+            made.get(), "note",
+            std::string("CRC-32C of each 1 MiB of each array of this file, in the order of MANIFEST.json"));
         if (blocks > 0) result.integrity = part.offset(made);
     }
     for (const part_dataset& dataset : datasets) {

@@ -17,7 +17,9 @@ inline std::vector<std::string> dataset_paths(std::span<const std::string> names
     std::vector<std::string> paths;
     for (const std::string& name : names) {
         std::string path = name;
-        const auto in_use = [&] { return groups.contains(path) || taken.contains(path) || (path != name && all.contains(path)); };
+        const auto in_use = [&] {
+            return groups.contains(path) || taken.contains(path) || (path != name && all.contains(path));
+        };
         while (in_use()) path += ".value";
         taken.insert(path);
         paths.push_back(std::move(path));

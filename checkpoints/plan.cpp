@@ -35,7 +35,8 @@ public:
     }
     std::string dataset(const tensor_state& tensor, const vector_state& vector) const {
         const bool value = vector.state == "value";
-        const std::string& kind = value ? values_[kind_of(tensor, vector) == "master" ? 1 : 0] : states_.at(vector.state);
+        const std::string& kind =
+            value ? values_[kind_of(tensor, vector) == "master" ? 1 : 0] : states_.at(vector.state);
         return fmt::format("/data/group-{}-{}/{}", tensor.group, name(tensor.type), kind);
     }
 
@@ -69,7 +70,9 @@ void add_attachments(const contents& state, const crew& ranks, std::vector<strea
         const attached_state& one = state.attachments[k];
         if (one.count == 0 || (!one.per_rank && ranks.data_rank() != 0)) continue;
         const std::string folder = one.per_rank ? fmt::format("per_rank/rank-{:05}", ranks.data_rank()) : "replicated";
-        streams.push_back({fmt::format("/attached/{}/{}", folder, paths[k]), one.type, one.count,
+        streams.push_back({fmt::format("/attached/{}/{}", folder, paths[k]),
+                           one.type,
+                           one.count,
                            {{-1, static_cast<int>(k), 0, one.count, one.data}}});
     }
 }
@@ -98,9 +101,15 @@ std::vector<std::int64_t> take_dims(unpacker& from) {
     return dims;
 }
 
-int take_int(unpacker& from) { return static_cast<int>(from.integer()); }
-dtype take_type(unpacker& from) { return static_cast<dtype>(from.integer()); }
-std::int64_t number(dtype type) { return static_cast<std::int64_t>(type); }
+int take_int(unpacker& from) {
+    return static_cast<int>(from.integer());
+}
+dtype take_type(unpacker& from) {
+    return static_cast<dtype>(from.integer());
+}
+std::int64_t number(dtype type) {
+    return static_cast<std::int64_t>(type);
+}
 
 // Gives the pieces of one rank's streams to the tensors, as extents of its file.
 class joiner {
@@ -149,7 +158,8 @@ private:
 void sort_pieces(manifest& what) {
     for (tensor_entry& tensor : what.tensors)
         for (vector_entry& vector : tensor.vectors)
-            std::sort(vector.pieces.begin(), vector.pieces.end(), [](const piece& a, const piece& b) { return a.first < b.first; });
+            std::sort(vector.pieces.begin(), vector.pieces.end(),
+                      [](const piece& a, const piece& b) { return a.first < b.first; });
 }
 
 }  // namespace
@@ -163,7 +173,8 @@ contribution contribution_of(const contents& state, const crew& ranks) {
     // One entry per attachment on every rank, so that streams can name them by number; replicated ones of ranks other
     // than 0 are dropped by the plan.
     for (const attached_state& one : state.attachments)
-        made.attachments.push_back({one.name, one.type, one.dims, one.count, one.per_rank, ranks.model_rank(), ranks.data_rank(), -1});
+        made.attachments.push_back(
+            {one.name, one.type, one.dims, one.count, one.per_rank, ranks.model_rank(), ranks.data_rank(), -1});
     return made;
 }
 
@@ -177,7 +188,11 @@ std::string pack(const contribution& what) {
     }
     to.put(static_cast<std::int64_t>(what.tensors.size()));
     for (const tensor_entry& tensor : what.tensors) {
-        to.put(tensor.name).put(number(tensor.type)).put(tensor.count).put(std::int64_t{tensor.group}).put(std::int64_t{tensor.model});
+        to.put(tensor.name)
+            .put(number(tensor.type))
+            .put(tensor.count)
+            .put(std::int64_t{tensor.group})
+            .put(std::int64_t{tensor.model});
         to.put(std::int64_t{tensor.frozen ? 1 : 0}).put(static_cast<std::int64_t>(tensor.vectors.size()));
         for (const vector_entry& vector : tensor.vectors) to.put(vector.state).put(number(vector.type));
         put_dims(to, tensor.dims);
@@ -254,17 +269,20 @@ plan make_plan(std::span<const contribution> all, int data_size, int ranks_per_f
             made.skeleton.tensors.insert(made.skeleton.tensors.end(), from.tensors.begin(), from.tensors.end());
         }
         const std::size_t first_attachment = made.skeleton.attachments.size();
-        made.skeleton.attachments.insert(made.skeleton.attachments.end(), from.attachments.begin(), from.attachments.end());
+        made.skeleton.attachments.insert(made.skeleton.attachments.end(), from.attachments.begin(),
+                                         from.attachments.end());
         made.file_of_rank.push_back(file);
         made.first_extent_of_rank.push_back(static_cast<int>(made.skeleton.extents.size()));
         joiners[static_cast<std::size_t>(file)].add(from, first_tensor, first_attachment);
     }
     made.first_extent_of_rank.push_back(static_cast<int>(made.skeleton.extents.size()));
     for (std::size_t file = 0; file < made.skeleton.files.size(); ++file) {
-        made.skeleton.files[file].name = fmt::format("part-{}-{:05}-of-{:05}.h5", uuid.substr(0, 8), file, made.skeleton.files.size());
+        made.skeleton.files[file].name =
+            fmt::format("part-{}-{:05}-of-{:05}.h5", uuid.substr(0, 8), file, made.skeleton.files.size());
         made.skeleton.files[file].blocks = joiners[file].blocks();
     }
-    std::erase_if(made.skeleton.attachments, [](const attachment_entry& one) { return !one.per_rank && one.rank != 0; });
+    std::erase_if(made.skeleton.attachments,
+                  [](const attachment_entry& one) { return !one.per_rank && one.rank != 0; });
     for (const extent& part : made.skeleton.extents) made.skeleton.head.bytes += part.bytes();
     sort_pieces(made.skeleton);
     return made;
@@ -274,9 +292,12 @@ std::vector<part_dataset> datasets_of(const plan& what, int file) {
     std::vector<part_dataset> found;
     for (const extent& part : what.skeleton.extents) {
         if (part.file != file) continue;
-        const auto same = std::find_if(found.begin(), found.end(), [&](const part_dataset& one) { return one.path == part.dataset; });
-        if (same == found.end()) found.push_back({part.dataset, part.type, part.count});
-        else same->count += part.count;
+        const auto same =
+            std::find_if(found.begin(), found.end(), [&](const part_dataset& one) { return one.path == part.dataset; });
+        if (same == found.end())
+            found.push_back({part.dataset, part.type, part.count});
+        else
+            same->count += part.count;
     }
     return found;
 }

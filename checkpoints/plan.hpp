@@ -14,9 +14,9 @@
 namespace zero::checkpoint {
 
 struct stream_piece {
-    int tensor = 0, vector = 0;          // places in contents; tensor -1: attachment number `vector`
+    int tensor = 0, vector = 0;  // places in contents; tensor -1: attachment number `vector`
     std::int64_t first = 0, count = 0;
-    const void* data = nullptr;          // on the owner
+    const void* data = nullptr;  // on the owner
 };
 
 struct stream {

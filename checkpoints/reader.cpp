@@ -34,15 +34,18 @@ struct catcher {
     }
 };
 
-void hand_out(const extent& where, std::int64_t run_first, std::int64_t run_bytes, const std::byte* data, const wanted& item) {
+void hand_out(const extent& where, std::int64_t run_first, std::int64_t run_bytes, const std::byte* data,
+              const wanted& item) {
     const std::int64_t size = size_of(where.type);
     const std::int64_t low = std::max(item.first, run_first / size);
     const std::int64_t high = std::min(item.first + item.count, (run_first + run_bytes) / size);
     if (low >= high || item.to == nullptr) return;
     std::byte* to = item.to + (low - item.first) * size_of(item.type);
     const std::byte* from = data + (low * size - run_first);
-    if (item.type == where.type) std::memcpy(to, from, static_cast<std::size_t>((high - low) * size));
-    else vector::convert(item.type, to, where.type, from, high - low);
+    if (item.type == where.type)
+        std::memcpy(to, from, static_cast<std::size_t>((high - low) * size));
+    else
+        vector::convert(item.type, to, where.type, from, high - low);
 }
 
 }  // namespace
@@ -51,16 +54,20 @@ part_reader::part_reader(const files::disk& disk, const std::string& folder, con
     const file_entry& entry = what.files.at(static_cast<std::size_t>(number));
     from_ = open_part(disk, files::join(folder, entry.name));
     const std::int64_t bytes = from_.bytes();
-    if (bytes != entry.bytes) damaged("{} is damaged: it has {} bytes where {} were written", from_.path(), bytes, entry.bytes);
+    if (bytes != entry.bytes)
+        damaged("{} is damaged: it has {} bytes where {} were written", from_.path(), bytes, entry.bytes);
     sums_.resize(static_cast<std::size_t>(entry.blocks));  // at most the file's own bytes
     std::string identity(static_cast<std::size_t>(identity_bytes), '\0');
     const catcher sums{entry.integrity, 4 * entry.blocks, reinterpret_cast<char*>(sums_.data())};
     const catcher names{entry.identity, identity_bytes, identity.data()};
-    const std::uint32_t sum = sum_frame(what, number, from_, [&](std::int64_t offset, const char* data, std::int64_t length) {
-        sums.see(offset, data, length);
-        names.see(offset, data, length);
-    });
-    if (identity != identity_text(what, number)) damaged("{} is damaged or belongs to another checkpoint: its identity is not that of the manifest", from_.path());
+    const std::uint32_t sum =
+        sum_frame(what, number, from_, [&](std::int64_t offset, const char* data, std::int64_t length) {
+            sums.see(offset, data, length);
+            names.see(offset, data, length);
+        });
+    if (identity != identity_text(what, number))
+        damaged("{} is damaged or belongs to another checkpoint: its identity is not that of the manifest",
+                from_.path());
     if (sum != entry.frame) damaged("{} is damaged: the checksum of its frame is wrong", from_.path());
 }
 
@@ -68,7 +75,8 @@ void part_reader::read(void* to, std::int64_t bytes, std::int64_t offset) const 
     if (from_.read(to, bytes, offset) != bytes) damaged("{} is damaged: it ends too early", from_.path());
 }
 
-std::int64_t read_extent(const part_reader& from, const extent& where, std::span<const wanted> items, std::span<std::byte> scratch) {
+std::int64_t read_extent(const part_reader& from, const extent& where, std::span<const wanted> items,
+                         std::span<std::byte> scratch) {
     const std::int64_t size = size_of(where.type), room = static_cast<std::int64_t>(scratch.size()) / block_bytes;
     const std::int64_t most = std::max<std::int64_t>(1, room);
     std::int64_t total = 0, next_block = 0;
@@ -88,11 +96,15 @@ std::int64_t read_extent(const part_reader& from, const extent& where, std::span
             from.read(scratch.data(), bytes, where.offset + first);
             for (std::int64_t block = low; block < high; ++block) {
                 const std::int64_t at = block * block_bytes - first;
-                if (crc32c::of(scratch.data() + at, static_cast<std::size_t>(std::min(block_bytes, bytes - at))) != from.block_sum(where.block + block))
-                    damaged("{} is damaged: {} differs from what was written, near byte {}", from.path(), where.dataset, where.offset + first + at);
+                if (crc32c::of(scratch.data() + at, static_cast<std::size_t>(std::min(block_bytes, bytes - at))) !=
+                    from.block_sum(where.block + block))
+                    damaged("{} is damaged: {} differs from what was written, near byte {}", from.path(), where.dataset,
+                            where.offset + first + at);
             }
-            for (std::size_t k = oldest; k < items.size() && items[k].first * size < first + bytes; ++k) hand_out(where, first, bytes, scratch.data(), items[k]);
-            while (oldest < items.size() && (items[oldest].first + items[oldest].count) * size <= first + bytes) ++oldest;
+            for (std::size_t k = oldest; k < items.size() && items[k].first * size < first + bytes; ++k)
+                hand_out(where, first, bytes, scratch.data(), items[k]);
+            while (oldest < items.size() && (items[oldest].first + items[oldest].count) * size <= first + bytes)
+                ++oldest;
             total += bytes;
             next_block = high;
         }

@@ -1,6 +1,6 @@
-// Reading the data of a checkpoint: from the parts, at the offsets of the manifest, never through HDF5. Every block that
-// is touched is read whole and must have its checksum, so damage is found, never handed on.
-// Not here: which elements a rank needs (reshard.hpp).
+// Reading the data of a checkpoint: from the parts, at the offsets of the manifest, never through HDF5. Every block
+// that is touched is read whole and must have its checksum, so damage is found, never handed on. Not here: which
+// elements a rank needs (reshard.hpp).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -32,10 +32,11 @@ private:
 struct wanted {
     std::int64_t first = 0, count = 0;  // in the extent, in elements
     dtype type = dtype::f32;
-    std::byte* to = nullptr;            // null: only the check
+    std::byte* to = nullptr;  // null: only the check
 };
 
 // `items` sorted by first; scratch of at least one block (1 MiB) or the extent's bytes. Returns the bytes read.
-std::int64_t read_extent(const part_reader& from, const extent& where, std::span<const wanted> items, std::span<std::byte> scratch);
+std::int64_t read_extent(const part_reader& from, const extent& where, std::span<const wanted> items,
+                         std::span<std::byte> scratch);
 
 }  // namespace zero::checkpoint

@@ -5,9 +5,11 @@
 
 namespace zero::checkpoint {
 
-void add_range(demand& all, const vector_entry& from, std::int64_t first, std::int64_t count, dtype type, std::byte* to) {
+void add_range(demand& all, const vector_entry& from, std::int64_t first, std::int64_t count, dtype type,
+               std::byte* to) {
     const auto& pieces = from.pieces;
-    auto at = std::upper_bound(pieces.begin(), pieces.end(), first, [](std::int64_t value, const piece& one) { return value < one.first; });
+    auto at = std::upper_bound(pieces.begin(), pieces.end(), first,
+                               [](std::int64_t value, const piece& one) { return value < one.first; });
     if (at != pieces.begin()) --at;
     for (; at != pieces.end() && at->first < first + count; ++at) {
         const std::int64_t low = std::max(first, at->first), high = std::min(first + count, at->first + at->count);

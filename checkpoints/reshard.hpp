@@ -1,5 +1,5 @@
-// Which stored elements a rank needs: the overlaps of its own ranges with the stored pieces, grouped by file and sorted,
-// so that each file is opened once and read forwards. Pure arithmetic.
+// Which stored elements a rank needs: the overlaps of its own ranges with the stored pieces, grouped by file and
+// sorted, so that each file is opened once and read forwards. Pure arithmetic.
 #pragma once
 #include <map>
 #include <string>
@@ -14,7 +14,8 @@ namespace zero::checkpoint {
 using demand = std::map<int, std::vector<wanted>>;  // by extent; extents of one file follow each other in file order
 
 // Elements first .. first+count-1 of the vector, into `to`.
-void add_range(demand& all, const vector_entry& from, std::int64_t first, std::int64_t count, dtype type, std::byte* to);
+void add_range(demand& all, const vector_entry& from, std::int64_t first, std::int64_t count, dtype type,
+               std::byte* to);
 void sort(demand& all);
 
 // By name, for one model rank.

@@ -13,6 +13,7 @@ namespace zero::checkpoint {
 
 // `tag` empty: step-<12 digits>. Complete or absent: on failure the same zero::error on all ranks, and nothing is left.
 void save(engine& from, const std::string& directory, const std::string& tag);
-void save(engine& from, const std::string& directory, const std::string& tag, const files::disk& disk);  // tests: a disk with hooks
+void save(engine& from, const std::string& directory, const std::string& tag,
+          const files::disk& disk);  // tests: a disk with hooks
 
 }  // namespace zero::checkpoint

@@ -19,7 +19,8 @@ std::uint64_t digest_of(const save_request& what, const char* doing) {
 
 }  // namespace
 
-saving::saving(const contents& state, crew& ranks, const files::disk& disk, ledger& book, log& said, const save_request& what)
+saving::saving(const contents& state, crew& ranks, const files::disk& disk, ledger& book, log& said,
+               const save_request& what)
     : state_(state), ranks_(ranks), disk_(disk), book_(book), said_(said), what_(what) {}
 
 // Every failure says which save and which part of it, and is thrown on all ranks.
@@ -28,10 +29,11 @@ void saving::phase(const char* doing, const std::function<void()>& local) {
         try {
             local();
         } catch (const error& problem) {
-            fail(problem.which(), "checkpoint \"{}\" was not saved in {}: while {}, rank {}: {}", what_.tag, what_.directory, doing,
-                 ranks_.rank(), problem.what());
+            fail(problem.which(), "checkpoint \"{}\" was not saved in {}: while {}, rank {}: {}", what_.tag,
+                 what_.directory, doing, ranks_.rank(), problem.what());
         } catch (const std::bad_alloc&) {
-            fail(code::memory, "checkpoint \"{}\" was not saved in {}: no memory while {}", what_.tag, what_.directory, doing);
+            fail(code::memory, "checkpoint \"{}\" was not saved in {}: no memory while {}", what_.tag, what_.directory,
+                 doing);
         }
     };
     ranks_.settle(named, digest_of(what_, doing));
@@ -53,12 +55,15 @@ std::string saving::same_everywhere(const std::string& uuid) {
     unpacker from(told);
     const std::string directory = from.text(), tag = from.text();
     phase("comparing the arguments", [&] {
-        require(directory == what_.directory && tag == what_.tag, code::mismatch, "rank 0 saves \"{}\" in {}", tag, directory);
+        require(directory == what_.directory && tag == what_.tag, code::mismatch, "rank 0 saves \"{}\" in {}", tag,
+                directory);
     });
     return from.text();
 }
 
-std::string saving::staged(const std::string& name) const { return files::join(staging_path(what_.directory, uuid_), name); }
+std::string saving::staged(const std::string& name) const {
+    return files::join(staging_path(what_.directory, uuid_), name);
+}
 
 bool saving::leads() const {
     const std::size_t rank = static_cast<std::size_t>(ranks_.rank());
@@ -106,7 +111,8 @@ void saving::make_part(part_layout& layout) {
     layout = lay_out_part(datasets, uuid_, identity_text(plan_.skeleton, file_number()), part().blocks);
     files::file made = disk_.create(staged(part().name));
     made.reserve(layout.bytes);
-    for (const part_layout::run& run : layout.own) made.write(run.bytes.data(), static_cast<std::int64_t>(run.bytes.size()), run.offset);
+    for (const part_layout::run& run : layout.own)
+        made.write(run.bytes.data(), static_cast<std::int64_t>(run.bytes.size()), run.offset);
     // HDF5 takes a file that is shorter than it says for truncated.
     if (made.bytes() < layout.bytes) made.write("", 1, layout.bytes - 1);
     made.close();
@@ -141,7 +147,8 @@ void saving::take_layouts(const std::vector<std::string>& layouts) {
 
 void saving::finish() {
     std::string result;
-    phase("summing the frame", [&] { result = packer().put(leads() ? std::int64_t{frame_sum()} : 0).put(scalar_values()).take(); });
+    phase("summing the frame",
+          [&] { result = packer().put(leads() ? std::int64_t{frame_sum()} : 0).put(scalar_values()).take(); });
     const std::vector<std::string> results = ranks_.gather(result);
     phase("writing the index", [&] {
         if (ranks_.rank() != 0) return;
@@ -164,8 +171,10 @@ std::string saving::scalar_values() const {
         std::int64_t offset = 0;
         for (const stream_piece& part : run.pieces) {
             if (part.tensor >= 0 && state_.tensors[static_cast<std::size_t>(part.tensor)].dims.empty())
-                to.put(static_cast<std::int64_t>(number)).put(offset)
-                    .put(std::string_view(static_cast<const char*>(part.data), static_cast<std::size_t>(size_of(run.type))));
+                to.put(static_cast<std::int64_t>(number))
+                    .put(offset)
+                    .put(std::string_view(static_cast<const char*>(part.data),
+                                          static_cast<std::size_t>(size_of(run.type))));
             offset += part.count;
         }
         ++number;
@@ -178,7 +187,9 @@ void saving::take_results(const std::vector<std::string>& results) {
         unpacker from(results[rank]);
         const std::int64_t sum = from.integer();
         const bool leader = rank == 0 || plan_.file_of_rank[rank - 1] != plan_.file_of_rank[rank];
-        if (leader) plan_.skeleton.files[static_cast<std::size_t>(plan_.file_of_rank[rank])].frame = static_cast<std::uint32_t>(sum);
+        if (leader)
+            plan_.skeleton.files[static_cast<std::size_t>(plan_.file_of_rank[rank])].frame =
+                static_cast<std::uint32_t>(sum);
         const std::string values = from.text();
         for (unpacker value(values); !value.done();) {
             const int number = static_cast<int>(value.integer());
@@ -193,7 +204,8 @@ void saving::write_index() {
     all.head.time = time_text();
     const index_file index = build_index(all, scalars_);
     files::file to = disk_.create(staged(index_name));
-    for (const index_file::run& run : index.runs) to.write(run.bytes.data(), static_cast<std::int64_t>(run.bytes.size()), run.offset);
+    for (const index_file::run& run : index.runs)
+        to.write(run.bytes.data(), static_cast<std::int64_t>(run.bytes.size()), run.offset);
     if (to.bytes() < index.bytes) to.write("", 1, index.bytes - 1);
     to.sync();
     const std::string path = to.path();
@@ -237,7 +249,8 @@ void saving::tidy() noexcept {
         retain(disk_, what_.directory, what_.tag, what_.keep_last, what_.keep_every);
         remove_stale(disk_, what_.directory, now);
     } catch (const std::exception& problem) {
-        said_.warning("checkpoint \"{}\" is saved, but tidying up in {} failed: {}", what_.tag, what_.directory, problem.what());
+        said_.warning("checkpoint \"{}\" is saved, but tidying up in {} failed: {}", what_.tag, what_.directory,
+                      problem.what());
     }
 }
 
@@ -250,7 +263,8 @@ void saving::abandon() noexcept {
     }
 }
 
-void save(const contents& state, crew& ranks, const files::disk& disk, ledger& book, log& said, const save_request& what) {
+void save(const contents& state, crew& ranks, const files::disk& disk, ledger& book, log& said,
+          const save_request& what) {
     saving work(state, ranks, disk, book, said, what);
     try {
         work.begin();

@@ -22,7 +22,8 @@ public:
         while (bytes > 0) {
             const stream_piece& part = run_.pieces[piece_];
             const std::int64_t now = std::min(bytes, part.count * element_ - done_);
-            sum = crc32c::copy(sum, to, static_cast<const std::byte*>(part.data) + done_, static_cast<std::size_t>(now));
+            sum =
+                crc32c::copy(sum, to, static_cast<const std::byte*>(part.data) + done_, static_cast<std::size_t>(now));
             to += now;
             bytes -= now;
             done_ += now;
@@ -43,7 +44,8 @@ private:
 
 }  // namespace
 
-void saving::write_extent(files::file& to, const extent& where, const stream& run, std::byte* scratch, std::int64_t capacity) {
+void saving::write_extent(files::file& to, const extent& where, const stream& run, std::byte* scratch,
+                          std::int64_t capacity) {
     source from(run);
     for (std::int64_t done = 0; done < where.bytes(); done += capacity) {
         const std::int64_t now = std::min(capacity, where.bytes() - done);
@@ -55,8 +57,10 @@ void saving::write_extent(files::file& to, const extent& where, const stream& ru
 
 void saving::write_integrity(files::file& to) {
     if (sums_.empty()) return;
-    const std::size_t first = static_cast<std::size_t>(plan_.first_extent_of_rank[static_cast<std::size_t>(ranks_.rank())]);
-    to.write(sums_.data(), static_cast<std::int64_t>(4 * sums_.size()), part().integrity + 4 * plan_.skeleton.extents[first].block);
+    const std::size_t first =
+        static_cast<std::size_t>(plan_.first_extent_of_rank[static_cast<std::size_t>(ranks_.rank())]);
+    to.write(sums_.data(), static_cast<std::int64_t>(4 * sums_.size()),
+             part().integrity + 4 * plan_.skeleton.extents[first].block);
 }
 
 void saving::write() {
@@ -64,9 +68,11 @@ void saving::write() {
         std::int64_t largest = 0;
         for (const stream& run : mine_.streams) largest = std::max(largest, run.count * size_of(run.type));
         const std::int64_t blocks = blocks_of(std::min(largest, request_bytes));
-        const buffer scratch(book_, purpose::checkpoint, largest < crc32c::block_bytes ? largest : blocks * crc32c::block_bytes);
+        const buffer scratch(book_, purpose::checkpoint,
+                             largest < crc32c::block_bytes ? largest : blocks * crc32c::block_bytes);
         files::file to = disk_.open(staged(part().name), true);
-        std::size_t number = static_cast<std::size_t>(plan_.first_extent_of_rank[static_cast<std::size_t>(ranks_.rank())]);
+        std::size_t number =
+            static_cast<std::size_t>(plan_.first_extent_of_rank[static_cast<std::size_t>(ranks_.rank())]);
         for (const stream& run : mine_.streams)
             write_extent(to, plan_.skeleton.extents[number++], run, scratch.data(), blocks * crc32c::block_bytes);
         write_integrity(to);

@@ -1,5 +1,5 @@
-// What a checkpoint holds, as plain data: the part of a context that this rank saves or wants back. The engine is turned
-// into it by context.cpp; tests make it by hand.
+// What a checkpoint holds, as plain data: the part of a context that this rank saves or wants back. The engine is
+// turned into it by context.cpp; tests make it by hand.
 #pragma once
 #include <cstdint>
 #include <string>

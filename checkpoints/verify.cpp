@@ -12,7 +12,8 @@ namespace {
 
 class verifier {
 public:
-    verifier(const files::disk& disk, const std::string& folder, bool full, const std::function<void(std::int64_t)>& progress)
+    verifier(const files::disk& disk, const std::string& folder, bool full,
+             const std::function<void(std::int64_t)>& progress)
         : disk_(disk), folder_(folder), progress_(progress) {
         found_.full = full;
     }
@@ -21,7 +22,8 @@ public:
         attempt([&] { what_ = read_manifest(disk_, folder_); });
         if (!found_.problems.empty()) return found_;
         attempt([&] { check_index(); });
-        for (std::size_t file = 0; file < what_.files.size(); ++file) attempt([&] { check_part(static_cast<int>(file)); });
+        for (std::size_t file = 0; file < what_.files.size(); ++file)
+            attempt([&] { check_part(static_cast<int>(file)); });
         return found_;
     }
 
@@ -39,8 +41,10 @@ private:
         const std::string path = files::join(folder_, index_name);
         const files::status found = disk_.look(path);
         if (!found.exists) damaged("{} is missing", path);
-        if (found.bytes != what_.index_bytes) damaged("{} is damaged: it has {} bytes where {} were written", path, found.bytes, what_.index_bytes);
-        if (crc32c::of(disk_.read_text(path, found.bytes)) != what_.index_sum) damaged("{} is damaged: its checksum is wrong", path);
+        if (found.bytes != what_.index_bytes)
+            damaged("{} is damaged: it has {} bytes where {} were written", path, found.bytes, what_.index_bytes);
+        if (crc32c::of(disk_.read_text(path, found.bytes)) != what_.index_sum)
+            damaged("{} is damaged: its checksum is wrong", path);
     }
 
     void check_part(int number) {
@@ -72,11 +76,13 @@ private:
 
 manifest read_manifest(const files::disk& disk, const std::string& folder) {
     const std::string path = files::join(folder, manifest_name);
-    if (!disk.look(path).exists) fail(code::checkpoint, "{} is missing: there is no complete checkpoint in {}", path, folder);
+    if (!disk.look(path).exists)
+        fail(code::checkpoint, "{} is missing: there is no complete checkpoint in {}", path, folder);
     return from_text(disk.read_text(path, most_manifest_bytes), path);
 }
 
-verification verify(const files::disk& disk, const std::string& folder, bool full, const std::function<void(std::int64_t)>& progress) {
+verification verify(const files::disk& disk, const std::string& folder, bool full,
+                    const std::function<void(std::int64_t)>& progress) {
     return verifier(disk, folder, full, progress).run();
 }
 

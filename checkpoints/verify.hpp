@@ -11,14 +11,15 @@
 namespace zero::checkpoint {
 
 struct verification {
-    std::vector<std::string> problems;      // empty: all that was looked at is as written
-    std::int64_t bytes = 0;                 // of data, read and summed
+    std::vector<std::string> problems;  // empty: all that was looked at is as written
+    std::int64_t bytes = 0;             // of data, read and summed
     bool full = false;
 };
 
 // The manifest's sums and numbers, every file's length, frame and identity, and the index. `full`: every block of data
 // too. `progress` (may be empty) is told how many bytes of data are done. Throws code::io where reading itself fails.
-verification verify(const files::disk& disk, const std::string& folder, bool full, const std::function<void(std::int64_t)>& progress = {});
+verification verify(const files::disk& disk, const std::string& folder, bool full,
+                    const std::function<void(std::int64_t)>& progress = {});
 
 manifest read_manifest(const files::disk& disk, const std::string& folder);  // code::checkpoint: missing or damaged
 

@@ -25,6 +25,10 @@ target_compile_options(zero_test_settings INTERFACE
     "$<$<COMPILE_LANGUAGE:CXX,C>:${ZERO_WARNINGS}>"
     $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)  # Catch2 compiles three times faster, the library is what counts
 
+add_library(zero_test_catch OBJECT ${ZERO_TEST_SUPPORT}/catch_runner.cpp)
+target_link_libraries(zero_test_catch PRIVATE Catch2::Catch2)
+target_include_directories(zero_test_catch PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+target_compile_options(zero_test_catch PRIVATE -O0 -g0 -fno-sanitize=all)
 foreach(main serial_main mpi_main)
     add_library(zero_test_${main} OBJECT ${ZERO_TEST_SUPPORT}/${main}.cpp)
     target_link_libraries(zero_test_${main} PRIVATE zero_test_settings)
@@ -51,6 +55,7 @@ function(zero_test)
     add_executable(${test_NAME} ${test_SOURCES})
     target_link_libraries(${test_NAME} PRIVATE ${test_LIBS} zero_test_settings)
     if("${test_SOURCES}" MATCHES "\\.cpp(;|$)" AND NOT test_NO_MAIN)
+        target_link_libraries(${test_NAME} PRIVATE zero_test_catch)
         if(test_RANKS)
             target_link_libraries(${test_NAME} PRIVATE zero_test_mpi_main)
         else()

@@ -7,11 +7,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 namespace benchmark {
 
@@ -48,18 +47,24 @@ public:
     // times of `reference` divided by those of `variant`, round by round: 1.2 = variant is 1.2 times as fast
     spread speedup(std::size_t variant, std::size_t reference) const {
         std::vector<double> ratios;
-        for (std::size_t i = 0; i < times_[variant].size(); ++i) ratios.push_back(times_[reference][i] / times_[variant][i]);
+        for (std::size_t i = 0; i < times_[variant].size(); ++i)
+            ratios.push_back(times_[reference][i] / times_[variant][i]);
         return spread_of(ratios);
     }
 
-    // A run is void when the reference itself moved by more than 15 % between its first and its last third.
+    // A run is void when the reference itself moved by more than 15 % between its first and its last third, or when its
+    // own times lie so far apart that another program must have had the processor in between.
     double drift(std::size_t variant) const {
         const auto& all = times_[variant];
         const auto third = static_cast<std::ptrdiff_t>(std::max<std::size_t>(1, all.size() / 3));
-        const double first = quantile({all.begin(), all.begin() + third}, 0.5), last = quantile({all.end() - third, all.end()}, 0.5);
+        const double first = quantile({all.begin(), all.begin() + third}, 0.5),
+                     last = quantile({all.end() - third, all.end()}, 0.5);
         return std::max(first, last) / std::min(first, last) - 1;
     }
-    bool disturbed(std::size_t variant) const { return drift(variant) > 0.15; }
+    bool disturbed(std::size_t variant) const {
+        const spread own = time(variant);
+        return drift(variant) > 0.15 || own.high > 1.5 * own.low;
+    }
 
 private:
     std::vector<std::vector<double>> times_;
@@ -78,7 +83,8 @@ inline rounds interleave(int count, const std::vector<std::function<void()>>& va
     return result;
 }
 
-// Rows of named values: strings as they are, numbers with three digits after the point in the table and in full in JSON.
+// Rows of named values: strings as they are, numbers with three digits after the point in the table and in full in
+// JSON.
 class report {
 public:
     explicit report(std::string title) : title_(std::move(title)) {}
@@ -118,7 +124,8 @@ private:
             for (std::size_t k = 0; k < line.size(); ++k) width[k] = std::max(width[k], line[k].size());
         }
         for (const auto& line : lines) {
-            for (std::size_t k = 0; k < line.size(); ++k) std::printf("%*s  ", static_cast<int>(width[k]), line[k].c_str());
+            for (std::size_t k = 0; k < line.size(); ++k)
+                std::printf("%*s  ", static_cast<int>(width[k]), line[k].c_str());
             std::printf("\n");
         }
     }
@@ -134,7 +141,12 @@ public:
     bool has(std::string_view name) const { return std::find(texts_.begin(), texts_.end(), name) != texts_.end(); }
     long number(std::string_view name, long otherwise) const {
         const auto found = std::find(texts_.begin(), texts_.end(), name);
-        return found == texts_.end() || found + 1 == texts_.end() ? otherwise : std::strtol((found + 1)->c_str(), nullptr, 10);
+        return found == texts_.end() || found + 1 == texts_.end() ? otherwise
+                                                                  : std::strtol((found + 1)->c_str(), nullptr, 10);
+    }
+    std::string text(std::string_view name, const char* otherwise) const {
+        const auto found = std::find(texts_.begin(), texts_.end(), name);
+        return found == texts_.end() || found + 1 == texts_.end() ? otherwise : *(found + 1);
     }
 
 private:

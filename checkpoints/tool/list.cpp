@@ -1,5 +1,6 @@
 // zero-ckpt list: one line per checkpoint, from the first lines of the manifests.
 #include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "checkpoints/directory.hpp"
@@ -13,9 +14,16 @@ void print_json(const std::vector<checkpoint::candidate>& found) {
     for (const checkpoint::candidate& one : found) {
         nlohmann::ordered_json entry{{"tag", one.tag}, {"whole", one.head.has_value()}};
         if (one.head)
-            entry.update({{"sequence", one.head->sequence}, {"step", one.head->step}, {"time", one.head->time}, {"ranks", one.head->ranks},
-                          {"model_ranks", one.head->model_ranks}, {"stage", one.head->stage}, {"bytes", one.head->bytes}, {"uuid", one.head->uuid}});
-        else entry["problem"] = one.problem;
+            entry.update({{"sequence", one.head->sequence},
+                          {"step", one.head->step},
+                          {"time", one.head->time},
+                          {"ranks", one.head->ranks},
+                          {"model_ranks", one.head->model_ranks},
+                          {"stage", one.head->stage},
+                          {"bytes", one.head->bytes},
+                          {"uuid", one.head->uuid}});
+        else
+            entry["problem"] = one.problem;
         all.push_back(entry);
     }
     fmt::print("{}\n", all.dump(2));
@@ -24,16 +32,18 @@ void print_json(const std::vector<checkpoint::candidate>& found) {
 void print_table(const std::vector<checkpoint::candidate>& found) {
     std::size_t width = 3;
     for (const checkpoint::candidate& one : found) width = std::max(width, one.tag.size());
-    fmt::print("{:<{}}  {:>8}  {:>12}  {:<20}  {:>6}  {:>5}  {:>10}\n", "tag", width, "sequence", "step", "time", "ranks", "stage", "data");
+    fmt::print("{:<{}}  {:>8}  {:>12}  {:<20}  {:>6}  {:>5}  {:>10}\n", "tag", width, "sequence", "step", "time",
+               "ranks", "stage", "data");
     for (const checkpoint::candidate& one : found) {
         if (!one.head) {
             fmt::print("{:<{}}  damaged: {}\n", one.tag, width, one.problem);
             continue;
         }
         const checkpoint::head& head = *one.head;
-        const std::string ranks = head.model_ranks > 1 ? fmt::format("{}x{}", head.model_ranks, head.ranks) : fmt::format("{}", head.ranks);
-        fmt::print("{:<{}}  {:>8}  {:>12}  {:<20}  {:>6}  {:>5}  {:>10}\n", one.tag, width, head.sequence, head.step, head.time, ranks,
-                   head.stage, size_text(static_cast<double>(head.bytes)));
+        const std::string ranks =
+            head.model_ranks > 1 ? fmt::format("{}x{}", head.model_ranks, head.ranks) : fmt::format("{}", head.ranks);
+        fmt::print("{:<{}}  {:>8}  {:>12}  {:<20}  {:>6}  {:>5}  {:>10}\n", one.tag, width, head.sequence, head.step,
+                   head.time, ranks, head.stage, size_text(static_cast<double>(head.bytes)));
     }
 }
 
@@ -62,8 +72,10 @@ int list(const options& what) {
         return nothing_there;
     }
     const std::vector<checkpoint::candidate> found = checkpoint::candidates(disk, what.path);
-    if (what.json) print_json(found);
-    else if (!found.empty()) print_table(found);
+    if (what.json)
+        print_json(found);
+    else if (!found.empty())
+        print_table(found);
     if (found.empty() && !what.json) fmt::print(stderr, "zero-ckpt: there is no checkpoint in {}\n", what.path);
     return found.empty() ? nothing_there : fine;
 }

@@ -24,17 +24,41 @@ void print_json(const manifest& what) {
     for (const checkpoint::tensor_entry& one : what.tensors) {
         json vectors = json::object();
         for (const checkpoint::vector_entry& vector : one.vectors) vectors[vector.state] = name(vector.type);
-        tensors.push_back({{"name", one.name}, {"model", one.model}, {"dtype", name(one.type)}, {"dims", one.dims}, {"group", one.group},
-                           {"frozen", one.frozen}, {"vectors", vectors}, {"bytes", bytes_of(one)}});
+        tensors.push_back({{"name", one.name},
+                           {"model", one.model},
+                           {"dtype", name(one.type)},
+                           {"dims", one.dims},
+                           {"group", one.group},
+                           {"frozen", one.frozen},
+                           {"vectors", vectors},
+                           {"bytes", bytes_of(one)}});
     }
     for (const checkpoint::attachment_entry& one : what.attachments)
-        attached.push_back({{"name", one.name}, {"model", one.model}, {"dtype", name(one.type)}, {"dims", one.dims}, {"per_rank", one.per_rank}, {"rank", one.rank}});
+        attached.push_back({{"name", one.name},
+                            {"model", one.model},
+                            {"dtype", name(one.type)},
+                            {"dims", one.dims},
+                            {"per_rank", one.per_rank},
+                            {"rank", one.rank}});
     for (const checkpoint::file_entry& one : what.files) files.push_back({{"name", one.name}, {"bytes", one.bytes}});
-    const json all{{"uuid", what.head.uuid}, {"tag", what.head.tag}, {"sequence", what.head.sequence}, {"time", what.head.time},
-                   {"step", what.run.step}, {"skipped", what.run.skipped}, {"lr", what.run.lr}, {"loss_scale", what.run.scale},
-                   {"ranks", what.head.ranks}, {"model_ranks", what.head.model_ranks}, {"stage", what.head.stage},
-                   {"optimizer", what.run.optimizer}, {"schedule", what.run.schedule}, {"config", what.run.config},
-                   {"bytes", what.head.bytes}, {"files", files}, {"tensors", tensors}, {"attached", attached}};
+    const json all{{"uuid", what.head.uuid},
+                   {"tag", what.head.tag},
+                   {"sequence", what.head.sequence},
+                   {"time", what.head.time},
+                   {"step", what.run.step},
+                   {"skipped", what.run.skipped},
+                   {"lr", what.run.lr},
+                   {"loss_scale", what.run.scale},
+                   {"ranks", what.head.ranks},
+                   {"model_ranks", what.head.model_ranks},
+                   {"stage", what.head.stage},
+                   {"optimizer", what.run.optimizer},
+                   {"schedule", what.run.schedule},
+                   {"config", what.run.config},
+                   {"bytes", what.head.bytes},
+                   {"files", files},
+                   {"tensors", tensors},
+                   {"attached", attached}};
     fmt::print("{}\n", all.dump(2, ' ', false, json::error_handler_t::replace));
 }
 
@@ -50,22 +74,26 @@ void print_tree(const manifest& what) {
         std::string states;
         for (const checkpoint::vector_entry& vector : one.vectors)
             if (vector.state != "value") states += (states.empty() ? "" : ", ") + vector.state;
-        fmt::print("  {}{:<28} {:<9} {:<20} {:>10}  {}\n", folder.empty() ? "" : "  ", cut == std::string::npos ? path : path.substr(cut + 1),
-                   name(one.type), shape_text(one.dims), size_text(static_cast<double>(bytes_of(one))), one.frozen ? "frozen" : states);
+        fmt::print("  {}{:<28} {:<9} {:<20} {:>10}  {}\n", folder.empty() ? "" : "  ",
+                   cut == std::string::npos ? path : path.substr(cut + 1), name(one.type), shape_text(one.dims),
+                   size_text(static_cast<double>(bytes_of(one))), one.frozen ? "frozen" : states);
     }
 }
 
 void print_text(const manifest& what, const std::string& folder) {
     fmt::print("{}\n", folder);
     fmt::print("saved {} as commit {}, uuid {}\n", what.head.time, what.head.sequence, what.head.uuid);
-    fmt::print("step {} ({} skipped), lr {}, loss scale {}\n", what.run.step, what.run.skipped, what.run.lr, what.run.scale);
-    fmt::print("{} ranks, {} model ranks, stage {}, optimizer {}, schedule {}\n", what.head.ranks, what.head.model_ranks, what.head.stage,
-               what.run.optimizer, what.run.schedule);
-    fmt::print("{} of data in {} parts\n\ntensors\n", size_text(static_cast<double>(what.head.bytes)), what.files.size());
+    fmt::print("step {} ({} skipped), lr {}, loss scale {}\n", what.run.step, what.run.skipped, what.run.lr,
+               what.run.scale);
+    fmt::print("{} ranks, {} model ranks, stage {}, optimizer {}, schedule {}\n", what.head.ranks,
+               what.head.model_ranks, what.head.stage, what.run.optimizer, what.run.schedule);
+    fmt::print("{} of data in {} parts\n\ntensors\n", size_text(static_cast<double>(what.head.bytes)),
+               what.files.size());
     print_tree(what);
     if (!what.attachments.empty()) fmt::print("\nattached arrays\n");
     for (const checkpoint::attachment_entry& one : what.attachments)
-        fmt::print("  {:<30} {:<9} {:<20} {}\n", one.name, name(one.type), shape_text(one.dims), one.per_rank ? fmt::format("rank {}", one.rank) : "replicated");
+        fmt::print("  {:<30} {:<9} {:<20} {}\n", one.name, name(one.type), shape_text(one.dims),
+                   one.per_rank ? fmt::format("rank {}", one.rank) : "replicated");
 }
 
 }  // namespace
@@ -78,8 +106,10 @@ int show(const options& what) {
     }
     try {
         const manifest found = checkpoint::read_manifest(files::disk(), folder);
-        if (what.json) print_json(found);
-        else print_text(found, folder);
+        if (what.json)
+            print_json(found);
+        else
+            print_text(found, folder);
         return fine;
     } catch (const checkpoint::damage& problem) {
         fmt::print(stderr, "zero-ckpt: {}\n", problem.what());

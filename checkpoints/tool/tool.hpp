@@ -6,10 +6,10 @@ namespace zero::tool {
 
 enum exit_code : int {
     fine = 0,
-    damaged_found = 1,   // verify: something is not as written; show: the checkpoint is damaged
-    usage = 2,           // wrong arguments
-    nothing_there = 3,   // no such folder, or no checkpoint in it
-    not_readable = 4,    // an input or output error
+    damaged_found = 1,  // verify: something is not as written; show: the checkpoint is damaged
+    usage = 2,          // wrong arguments
+    nothing_there = 3,  // no such folder, or no checkpoint in it
+    not_readable = 4,   // an input or output error
 };
 
 struct options {

@@ -28,9 +28,11 @@ public:
         if (!shown_ || total_ <= 0 || now - last_ < std::chrono::milliseconds(100)) return;
         last_ = now;
         drawn_ = true;
-        const double part = static_cast<double>(done) / static_cast<double>(total_), seconds = std::chrono::duration<double>(now - start_).count();
+        const double part = static_cast<double>(done) / static_cast<double>(total_),
+                     seconds = std::chrono::duration<double>(now - start_).count();
         const int filled = static_cast<int>(part * 40);
-        fmt::print(stderr, "\r\033[K[{:#<{}}{:.<{}}] {:3.0f} %  {}/s", "", filled, "", 40 - filled, 100 * part, size_text(static_cast<double>(done) / std::max(seconds, 1e-3)));
+        fmt::print(stderr, "\r\033[K[{:#<{}}{:.<{}}] {:3.0f} %  {}/s", "", filled, "", 40 - filled, 100 * part,
+                   size_text(static_cast<double>(done) / std::max(seconds, 1e-3)));
         std::fflush(stderr);
     }
 
@@ -62,11 +64,16 @@ int verify(const options& what) {
         found = checkpoint::verify(files::disk(), folder, what.full, [&](std::int64_t done) { progress.update(done); });
     }
     if (what.json) {
-        const nlohmann::ordered_json all{{"folder", folder}, {"fine", found.problems.empty()}, {"full", found.full}, {"bytes", found.bytes}, {"problems", found.problems}};
+        const nlohmann::ordered_json all{{"folder", folder},
+                                         {"fine", found.problems.empty()},
+                                         {"full", found.full},
+                                         {"bytes", found.bytes},
+                                         {"problems", found.problems}};
         fmt::print("{}\n", all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     } else if (found.problems.empty()) {
-        fmt::print("{}: fine ({})\n", folder, found.full ? size_text(static_cast<double>(found.bytes)) + " of data and all else summed"
-                                                          : "manifest, lengths, frames, index; --full sums the data too");
+        fmt::print("{}: fine ({})\n", folder,
+                   found.full ? size_text(static_cast<double>(found.bytes)) + " of data and all else summed"
+                              : "manifest, lengths, frames, index; --full sums the data too");
     } else {
         for (const std::string& problem : found.problems) fmt::print("{}\n", problem);
     }

@@ -12,9 +12,17 @@ namespace {
 
 }  // namespace
 
-void save(engine&, const std::string&, const std::string&) { refuse("zero_save"); }
-void save(engine&, const std::string&, const std::string&, const files::disk&) { refuse("zero_save"); }
-void load(engine&, const std::string&, const std::string&) { refuse("zero_load"); }
-void load(engine&, const std::string&, const std::string&, const files::disk&) { refuse("zero_load"); }
+void save(engine&, const std::string&, const std::string&) {
+    refuse("zero_save");
+}
+void save(engine&, const std::string&, const std::string&, const files::disk&) {
+    refuse("zero_save");
+}
+void load(engine&, const std::string&, const std::string&) {
+    refuse("zero_load");
+}
+void load(engine&, const std::string&, const std::string&, const files::disk&) {
+    refuse("zero_load");
+}
 
 }  // namespace zero::checkpoint

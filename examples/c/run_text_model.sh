@@ -1,7 +1,7 @@
 #!/bin/bash
-# Trains text_model on 4 ranks in each stage of ZeRO, checks that all stages give the same losses bit for bit and that the
-# memory is what the formula says, saves on 4 ranks in stage 3, restores on 2 ranks in stage 1, checks that every parameter
-# and moment has the same bits, trains on, and prints sampled text. Exit status 0: all of it holds.
+# Trains text_model on 4 ranks in each stage of ZeRO, checks that all stages give the same losses bit for bit and that
+# the memory is what the formula says, saves on 4 ranks in stage 3, restores on 2 ranks in stage 1, checks that every
+# parameter and moment has the same bits, trains on, and prints sampled text. Exit status 0: all of it holds.
 #
 #   run_text_model.sh [BUILD FOLDER]
 # Environment, all optional:
@@ -9,7 +9,8 @@
 #   ZERO_PRELOAD       library to preload into the ranks (default: the build folder's yield shim; empty: none)
 #   ZERO_OUTPUT        folder for results (default: text_model_output in the present folder)
 #   MPIEXEC            how to start ranks (default: as the build folder's CMake found it, else mpiexec)
-#   TEXT_MODEL_TEXT    text to learn; TEXT_MODEL_STEPS updates per stage (150); TEXT_MODEL_LIMIT final loss to reach (2.6)
+#   TEXT_MODEL_TEXT    text to learn
+#   TEXT_MODEL_STEPS   updates per stage (150); TEXT_MODEL_LIMIT: the loss to reach in them (2.6)
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -20,7 +21,8 @@ limit=${TEXT_MODEL_LIMIT:-2.6}
 text=${TEXT_MODEL_TEXT:-/usr/share/common-licenses/GPL-3}
 preload=${ZERO_PRELOAD-$build/yield_shim/libzero_yield_shim.so}
 
-fail() { printf 'text model: FAILED: %s\n' "$1" >&2; exit 1; }
+fail() { printf 'text model: %s\n' "$1" >&2; exit 1; }
+trap 'status=$?; if [ $status -ne 0 ]; then echo "text model: FAILED (status $status)" >&2; fi' EXIT
 say() { printf '\n--- %s\n' "$1"; }
 
 find_program() {
@@ -79,9 +81,10 @@ print_table() {
     local stage
     grep '^stage ' "$output/log.0"
     for stage in 0 1 2 3; do
-        grep -E '^[0-3] .*agree$' "$output/log.$stage" || fail "no table line in $output/log.$stage"
+        grep -E "^$stage .*agree\$" "$output/log.$stage" || fail "no table line in $output/log.$stage"
     done
-    echo "saved: stage 0 of the formula over what is held. Largest rank. Staging and gathered come on top at this moment."
+    echo "saved: what stage 0 holds over what this stage holds. The rank that holds most; staging buffers and"
+    echo "gathered copies, in bytes at the end of the run, come on top."
 }
 
 find_program
@@ -104,15 +107,15 @@ say "bytes per rank, as the library counts them (as the formula of ZeRO says)"
 print_table
 
 say "restored on 2 ranks in stage 1, and trained on"
-run 2 "$output/log.restored" --stage 1 --steps "$steps" --load "$output/checkpoints" --verify "$output/restored" \
+run 2 "$output/log.restored" --stage 1 --steps $((2 * steps)) --load "$output/checkpoints" --verify "$output/restored" \
     --losses "$output/losses.restored" --sample 400
 [ "$(wc -l < "$output/saved")" -gt 100 ] || fail "too few digests in $output/saved"
 diff "$output/saved" "$output/restored" > "$output/difference" ||
     fail "what was restored differs from what was saved: $output/difference"
 echo "All $(grep -c ' value ' "$output/saved") parameters and their moments were restored with the same bits."
-first=$(awk '{ exit !0 } END { print $1 }' "$output/losses.restored")
-[ "$first" -eq $((steps + 1)) ] || fail "training went on at step $first, not at $((steps + 1))"
+first=$(awk 'NR == 1 { print $1 }' "$output/losses.restored")
+[ "$first" = $((steps + 1)) ] || fail "training went on at step $first, not at $((steps + 1))"
 before=$(loss_of '' "$output/losses.3")
 after=$(loss_of '' "$output/losses.restored")
 awk -v a="$after" -v b="$before" 'BEGIN { exit !(a < b + 0.1) }' || fail "the loss went from $before to $after"
-echo "Loss $before when saved, $after after $steps more steps."
+echo "Loss $before when saved, $after after $((2 * steps)) more steps."

@@ -29,8 +29,8 @@ struct reduce_scatter_request {
     dtype sum_type = dtype::f32;   // f32 or f64
     dtype travel_type = dtype::f32;// this rank's contribution goes over the wire in this type (ranks may differ:
                                    // receivers tell from the length); the own contribution is not rounded
-    dtype short_type = dtype::f32; // what contributions of 2 bytes per element are, needed where others may send them but
-                                   // the own travel_type is wider (bf16 or f16; f32: none are expected)
+    dtype short_type = dtype::f32; // bf16 or f16: what contributions of 2 bytes per element are. Needed where others
+                                   // may send such although the own travel_type is wider; f32: none is expected
     std::int64_t slice = 0;        // elements per slot
     void* target = nullptr;        // `slice` elements of sum_type; may be the own slot inside source
     bool add = false;              // target += sum instead of target = sum
@@ -91,7 +91,8 @@ struct mpi_options {
 // free of <mpi.h>.
 std::unique_ptr<communicator> make_self();
 std::unique_ptr<communicator> make_mpi(const void* mpi_comm, const mpi_options& options);
-// make_self() for one rank, make_mpi() else. Throws code::argument for MPI_COMM_NULL, code::state outside MPI_Init..Finalize.
+// make_self() for one rank, make_mpi() else. Throws code::argument for MPI_COMM_NULL and inter-communicators,
+// code::state outside MPI_Init..Finalize.
 std::unique_ptr<communicator> make(const void* mpi_comm, const mpi_options& options);
 bool mpi_is_usable() noexcept;         // between MPI_Init and MPI_Finalize
 int mpi_thread_level() noexcept;       // MPI_THREAD_SINGLE ... MULTIPLE

@@ -72,7 +72,8 @@ void exact_sum::add(double value) noexcept {
     const std::int64_t sign = -static_cast<std::int64_t>(bits >> 63);
     std::int64_t* at = limb_.data() + position / limb_bits;
     for (int i = 0; i < 3; ++i) {
-        const auto part = static_cast<std::int64_t>(static_cast<std::uint64_t>(shifted >> (limb_bits * i)) & 0xffffffffu);
+        const auto part =
+            static_cast<std::int64_t>(static_cast<std::uint64_t>(shifted >> (limb_bits * i)) & 0xffffffffu);
         at[i] += (part ^ sign) - sign;
     }
     if (++pending_ >= pending_limit) normalize();

@@ -28,6 +28,14 @@ std::int64_t round_up(std::int64_t value, std::int64_t unit) noexcept {
     return (value + unit - 1) / unit * unit;
 }
 
+// Where a buffer starts in its first page. Streams that start at equal places in their pages get in each other's way in
+// the nearest cache (stores seem to hit loads 4096 bytes away), and an update reads and writes five at a time.
+constexpr std::int64_t most_stagger = 15 * 3 * cache_line;
+std::int64_t stagger(const std::byte* mapping) noexcept {
+    const auto number = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(mapping)) >> 12;
+    return static_cast<std::int64_t>((number * 0x9E3779B97F4A7C15U) >> 60) * 3 * cache_line;
+}
+
 [[noreturn]] void refuse(purpose why, std::int64_t bytes, const std::string& reason) {
     fail(code::memory,
          "{} bytes of host memory for {} could not be had ({}): use more ranks, a higher stage or smaller buckets",
@@ -57,8 +65,11 @@ std::byte* map_aligned(std::int64_t length, std::int64_t unit, std::int64_t page
     return start;
 }
 
-// Writes one byte per page; the pages are zero already.
+// Makes the kernel take all pages at once where it can (Linux 5.14), which is several times faster than a fault for
+// each; else writes one byte per page. The pages are zero already.
 void touch(std::byte* data, std::int64_t bytes, std::int64_t page) noexcept {
+    constexpr int populate_write = 23;  // MADV_POPULATE_WRITE, which older headers lack
+    if (::madvise(data, static_cast<std::size_t>(bytes), populate_write) == 0) return;
     volatile std::byte* at = data;
     for (std::int64_t offset = 0; offset < bytes; offset += page) at[offset] = std::byte{0};
 }
@@ -73,13 +84,14 @@ buffer::buffer(ledger& book, purpose why, std::int64_t bytes, memory_kind kind) 
         const std::int64_t page = ::sysconf(_SC_PAGESIZE);
         if (bytes > INT64_MAX - 2 * huge_page) refuse(why, bytes, "more than the address space");
         const bool large = bytes >= aligned_to_huge_pages;
-        mapped_ = round_up(bytes, page);
+        mapped_ = round_up(bytes + most_stagger, page);
         data_ = map_aligned(mapped_, large ? huge_page : page, page);
         if (data_ == nullptr) refuse(why, bytes, std::strerror(errno));
         if (large)
             ::madvise(data_, static_cast<std::size_t>(mapped_), MADV_HUGEPAGE);  // a hint: faster where it is taken
         touch(data_, mapped_, page);
         locked_ = kind == memory_kind::pinned && ::mlock(data_, static_cast<std::size_t>(mapped_)) == 0;
+        data_ += stagger(data_);
     } else {
         const auto length = static_cast<std::size_t>(round_up(bytes, cache_line));
         data_ = static_cast<std::byte*>(std::aligned_alloc(static_cast<std::size_t>(cache_line), length));
@@ -93,7 +105,9 @@ buffer::buffer(ledger& book, purpose why, std::int64_t bytes, memory_kind kind) 
 buffer::~buffer() {
     if (data_ == nullptr) return;
     if (mapped_ > 0) {
-        ::munmap(data_, static_cast<std::size_t>(mapped_));  // unlocks too
+        const auto into_page =
+            reinterpret_cast<std::uintptr_t>(data_) % static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+        ::munmap(data_ - into_page, static_cast<std::size_t>(mapped_));  // unlocks too
     } else {
         std::free(data_);
     }

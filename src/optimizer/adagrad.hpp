@@ -1,4 +1,5 @@
-// Adagrad (J. Duchi, E. Hazan, Y. Singer, 2011, diagonal form): the update of one element. Decay is added to the gradient.
+// Adagrad (J. Duchi, E. Hazan, Y. Singer, 2011, diagonal form): the update of one element. Decay is added to the
+// gradient.
 #pragma once
 #include "optimizer/adam.hpp"
 

@@ -28,8 +28,11 @@ struct moments {
     T inverse_root_bias2, eps;
 
     static moments from(const hyper& numbers, std::int64_t step) {
-        return {static_cast<T>(numbers.beta1), static_cast<T>(1 - numbers.beta1), static_cast<T>(numbers.beta2),
-                static_cast<T>(1 - numbers.beta2), static_cast<T>(1 / std::sqrt(bias(numbers, numbers.beta2, step))),
+        return {static_cast<T>(numbers.beta1),
+                static_cast<T>(1 - numbers.beta1),
+                static_cast<T>(numbers.beta2),
+                static_cast<T>(1 - numbers.beta2),
+                static_cast<T>(1 / std::sqrt(bias(numbers, numbers.beta2, step))),
                 positive_eps<T>(numbers.eps)};
     }
     ZERO_HD void advance(T gradient, T& first, T& second) const {

@@ -13,9 +13,9 @@ struct lion {
     T decay;  // lr * weight_decay
 
     static lion from(const hyper& numbers) {
-        return {static_cast<T>(numbers.beta1), static_cast<T>(1 - numbers.beta1), static_cast<T>(numbers.beta2),
-                static_cast<T>(1 - numbers.beta2), static_cast<T>(numbers.lr),
-                static_cast<T>(numbers.lr * numbers.weight_decay)};
+        return {static_cast<T>(numbers.beta1), static_cast<T>(1 - numbers.beta1),
+                static_cast<T>(numbers.beta2), static_cast<T>(1 - numbers.beta2),
+                static_cast<T>(numbers.lr),    static_cast<T>(numbers.lr * numbers.weight_decay)};
     }
     ZERO_HD void operator()(T& value, T gradient, T& average, T&) const {
         const T blend = beta1 * average + rest1 * gradient;

@@ -24,19 +24,22 @@ const kernels& loops() noexcept {
 }
 
 storage storage_of(const update_range& part) {
-    require(is_parameter_type(part.value_type), code::internal, "optimizer: {} is no type of a parameter", name(part.value_type));
+    require(is_parameter_type(part.value_type), code::internal, "optimizer: {} is no type of a parameter",
+            name(part.value_type));
     if (part.value_type == dtype::f64) return storage::f64;
     if (!is_16bit(part.value_type) || part.copy16 == nullptr) return storage::f32;
     return part.value_type == dtype::bf16 ? storage::f32_and_bf16 : storage::f32_and_f16;
 }
 
 streams streams_of(const hyper& numbers, double clip, const update_range& part) {
-    return {part.value, part.copy16, part.gradient, {part.states[0], part.states[1]}, nullptr, part.count, clip, numbers.lower, numbers.upper};
+    return {part.value, part.copy16,   part.gradient, {part.states[0], part.states[1]}, nullptr, part.count,
+            clip,       numbers.lower, numbers.upper};
 }
 
 void require_states(const update_range& part, int needed) {
     for (int k = 0; k < needed; ++k) {
-        require(part.states[static_cast<std::size_t>(k)] != nullptr, code::internal, "optimizer: state {} is missing", k);
+        require(part.states[static_cast<std::size_t>(k)] != nullptr, code::internal, "optimizer: state {} is missing",
+                k);
     }
 }
 
@@ -49,18 +52,25 @@ void run(rule which, const hyper& numbers, double clip, const update_range& part
         require_states(part, made.states);
         loop(&made, streams_of(numbers, clip, part));
     };
-    if (type == storage::f64) sweep(make.template operator()<double>());
-    else sweep(make.template operator()<float>());
+    if (type == storage::f64)
+        sweep(make.template operator()<double>());
+    else
+        sweep(make.template operator()<float>());
 }
 
 }  // namespace
 
 std::vector<std::string> state_names(kind which, double momentum) {
     switch (which) {
-        case kind::adam: case kind::lamb: return {"exp_avg", "exp_avg_sq"};
-        case kind::lion: return {"exp_avg"};
-        case kind::sgd: return momentum == 0 ? std::vector<std::string>{} : std::vector<std::string>{"momentum"};
-        case kind::adagrad: return {"sum"};
+        case kind::adam:
+        case kind::lamb:
+            return {"exp_avg", "exp_avg_sq"};
+        case kind::lion:
+            return {"exp_avg"};
+        case kind::sgd:
+            return momentum == 0 ? std::vector<std::string>{} : std::vector<std::string>{"momentum"};
+        case kind::adagrad:
+            return {"sum"};
     }
     return {};
 }
@@ -81,15 +91,18 @@ void update(kind which, const hyper& numbers, double clip_factor, std::int64_t s
             if (numbers.momentum == 0) {
                 run(rule::sgd, numbers, clip_factor, part, [&]<typename T>() { return sgd<T>::from(numbers); });
             } else {
-                run(rule::sgd_momentum, numbers, clip_factor, part, [&]<typename T>() { return sgd_momentum<T>::from(numbers, step); });
+                run(rule::sgd_momentum, numbers, clip_factor, part,
+                    [&]<typename T>() { return sgd_momentum<T>::from(numbers, step); });
             }
             return;
-        case kind::lamb: break;
+        case kind::lamb:
+            break;
     }
     fail(code::internal, "optimizer: LAMB is applied in two passes, lamb_direction and lamb_apply");
 }
 
-void lamb_direction(const hyper& numbers, double clip_factor, std::int64_t step, const update_range& part, void* direction) {
+void lamb_direction(const hyper& numbers, double clip_factor, std::int64_t step, const update_range& part,
+                    void* direction) {
     if (part.count == 0) return;
     require_states(part, 2);
     streams all = streams_of(numbers, clip_factor, part);
@@ -107,7 +120,8 @@ void lamb_apply(const hyper& numbers, double trust, const update_range& part, co
     if (part.count == 0) return;
     update_range with_direction = part;
     with_direction.gradient = direction;
-    run(rule::lamb_apply, numbers, 1, with_direction, [&]<typename T>() { return lamb_apply_rule<T>::from(numbers, trust); });
+    run(rule::lamb_apply, numbers, 1, with_direction,
+        [&]<typename T>() { return lamb_apply_rule<T>::from(numbers, trust); });
 }
 
 double lamb_trust(const hyper& numbers, double value_norm, double direction_norm) noexcept {

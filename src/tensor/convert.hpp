@@ -8,13 +8,23 @@
 
 namespace zero {
 
-struct bf16 { std::uint16_t bits; };
-struct f16 { std::uint16_t bits; };
+struct bf16 {
+    std::uint16_t bits;
+};
+struct f16 {
+    std::uint16_t bits;
+};
 
-ZERO_HD float widen(float value) { return value; }
-ZERO_HD double widen(double value) { return value; }
+ZERO_HD float widen(float value) {
+    return value;
+}
+ZERO_HD double widen(double value) {
+    return value;
+}
 
-ZERO_HD float widen(bf16 value) { return __builtin_bit_cast(float, static_cast<std::uint32_t>(value.bits) << 16); }
+ZERO_HD float widen(bf16 value) {
+    return __builtin_bit_cast(float, static_cast<std::uint32_t>(value.bits) << 16);
+}
 
 // Magnitudes (sign bit clear) compare as signed numbers: AVX2 has no unsigned comparison.
 ZERO_HD bool above(std::uint32_t magnitude, std::uint32_t limit) {
@@ -27,7 +37,8 @@ ZERO_HD float widen(f16 value) {
     const std::uint32_t sign = static_cast<std::uint32_t>(value.bits & 0x8000u) << 16;
     // A subnormal is its mantissa put behind the implied one of 2^-14, less that one: no subnormal float takes part.
     const std::uint32_t least_normal = 113u << 23;
-    const float subnormal = __builtin_bit_cast(float, magnitude + least_normal) - __builtin_bit_cast(float, least_normal);
+    const float subnormal =
+        __builtin_bit_cast(float, magnitude + least_normal) - __builtin_bit_cast(float, least_normal);
     std::uint32_t bits = magnitude + rebias;
     bits = above(magnitude, (31u << 23) - 1) ? bits + rebias : bits;  // infinity and NaN: the exponent becomes 255
     bits = above(1u << 23, magnitude) ? __builtin_bit_cast(std::uint32_t, subnormal) : bits;
@@ -35,10 +46,18 @@ ZERO_HD float widen(f16 value) {
 }
 
 // Round to nearest even; NaN stays NaN, overflow becomes infinity.
-ZERO_HD void narrow(float value, float& to) { to = value; }
-ZERO_HD void narrow(float value, double& to) { to = static_cast<double>(value); }
-ZERO_HD void narrow(double value, float& to) { to = static_cast<float>(value); }
-ZERO_HD void narrow(double value, double& to) { to = value; }
+ZERO_HD void narrow(float value, float& to) {
+    to = value;
+}
+ZERO_HD void narrow(float value, double& to) {
+    to = static_cast<double>(value);
+}
+ZERO_HD void narrow(double value, float& to) {
+    to = static_cast<float>(value);
+}
+ZERO_HD void narrow(double value, double& to) {
+    to = value;
+}
 
 ZERO_HD void narrow(float value, bf16& to) {
     const std::uint32_t bits = __builtin_bit_cast(std::uint32_t, value);
@@ -71,7 +90,11 @@ ZERO_HD float narrow_to_odd(double value) {
     const std::uint32_t even = (bits & 1u) ^ 1u;
     return __builtin_bit_cast(float, bits + (back != value ? towards * even : 0u));
 }
-ZERO_HD void narrow(double value, bf16& to) { narrow(narrow_to_odd(value), to); }
-ZERO_HD void narrow(double value, f16& to) { narrow(narrow_to_odd(value), to); }
+ZERO_HD void narrow(double value, bf16& to) {
+    narrow(narrow_to_odd(value), to);
+}
+ZERO_HD void narrow(double value, f16& to) {
+    narrow(narrow_to_odd(value), to);
+}
 
 }  // namespace zero

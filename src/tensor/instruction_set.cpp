@@ -39,7 +39,9 @@ bool supported(instruction_set which) noexcept {
     return vector::compiled_kernels(which) != nullptr && processor_has(which);
 }
 
-instruction_set chosen_instruction_set() noexcept { return choice().load(std::memory_order_relaxed); }
+instruction_set chosen_instruction_set() noexcept {
+    return choice().load(std::memory_order_relaxed);
+}
 
 bool choose_instruction_set(instruction_set which) noexcept {
     if (!supported(which)) return false;

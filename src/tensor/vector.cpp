@@ -19,35 +19,48 @@ const kernels* compiled_kernels(zero::instruction_set which) noexcept {
 
 namespace {
 
-const kernels& loops() noexcept { return *compiled_kernels(chosen_instruction_set()); }
+const kernels& loops() noexcept {
+    return *compiled_kernels(chosen_instruction_set());
+}
 
 int element_of(dtype type) {
     switch (type) {
-        case dtype::f32: return element_f32;
-        case dtype::f64: return element_f64;
-        case dtype::bf16: return element_bf16;
-        case dtype::f16: return element_f16;
-        default: fail(code::internal, "vector: elements of {} cannot be computed with", name(type));
+        case dtype::f32:
+            return element_f32;
+        case dtype::f64:
+            return element_f64;
+        case dtype::bf16:
+            return element_bf16;
+        case dtype::f16:
+            return element_f16;
+        default:
+            fail(code::internal, "vector: elements of {} cannot be computed with", name(type));
     }
 }
 
 int sum_element_of(dtype type) {
-    require(type == dtype::f32 || type == dtype::f64, code::internal, "vector: sums are kept in fp32 or fp64, not {}", name(type));
+    require(type == dtype::f32 || type == dtype::f64, code::internal, "vector: sums are kept in fp32 or fp64, not {}",
+            name(type));
     return element_of(type);
 }
 
 const void* advance(const void* data, dtype type, std::int64_t elements) {
     return static_cast<const char*>(data) + elements * size_of(type);
 }
-void* advance(void* data, dtype type, std::int64_t elements) { return static_cast<char*>(data) + elements * size_of(type); }
+void* advance(void* data, dtype type, std::int64_t elements) {
+    return static_cast<char*>(data) + elements * size_of(type);
+}
 
 // --- ordered sums ---
 
-bool all_of_type(const dtype* types, int ranks, dtype type) { return std::all_of(types, types + ranks, [&](dtype t) { return t == type; }); }
+bool all_of_type(const dtype* types, int ranks, dtype type) {
+    return std::all_of(types, types + ranks, [&](dtype t) { return t == type; });
+}
 
 // Sums of any number of sources of any type, a block at a time: the block's sums stay in the nearest cache. The block
 // is written when every source has been read, so the target may be a source.
-void blocked_sum(dtype sum_type, void* target, bool add, const void* const* sources, const dtype* types, int ranks, std::int64_t count) {
+void blocked_sum(dtype sum_type, void* target, bool add, const void* const* sources, const dtype* types, int ranks,
+                 std::int64_t count) {
     constexpr std::int64_t block = 1024;
     alignas(64) double room[block];
     const kernels& run = loops();
@@ -55,10 +68,13 @@ void blocked_sum(dtype sum_type, void* target, bool add, const void* const* sour
     for (std::int64_t first = 0; first < count; first += block) {
         const std::int64_t part = std::min(block, count - first);
         run.assign[sum][element_of(types[0])](room, advance(sources[0], types[0], first), 1, part);
-        for (int k = 1; k < ranks; ++k) run.add[sum][element_of(types[k])](room, advance(sources[k], types[k], first), 1, part);
+        for (int k = 1; k < ranks; ++k)
+            run.add[sum][element_of(types[k])](room, advance(sources[k], types[k], first), 1, part);
         void* to = advance(target, sum_type, first);
-        if (add) run.add[sum][sum](to, room, 1, part);
-        else std::memcpy(to, room, static_cast<std::size_t>(part * size_of(sum_type)));
+        if (add)
+            run.add[sum][sum](to, room, 1, part);
+        else
+            std::memcpy(to, room, static_cast<std::size_t>(part * size_of(sum_type)));
     }
 }
 
@@ -73,8 +89,8 @@ double power_of_two(int exponent) noexcept {  // of a normal number
 }
 
 // All atoms are finite. Their largest being below 2^(e+1), two grids of spacing 2^(e-40) and 2^(e-82) take 83 bits of
-// each atom; 512 multiples of a grid below 2^(e+1) add without rounding (41 + 9 bits). What is finer stays as a rest and
-// goes round again, so nothing is lost however far the atoms lie apart.
+// each atom; 512 multiples of a grid below 2^(e+1) add without rounding (41 + 9 bits). What is finer stays as a rest
+// and goes round again, so nothing is lost however far the atoms lie apart.
 void fold_atoms(const kernels& run, double* atoms, std::int64_t count, double largest, exact_sum& sum) {
     static_assert(block_atoms <= 512, "41 bits of an atom and 9 of the count leave room below 53");
     while (largest > 0) {
@@ -84,7 +100,8 @@ void fold_atoms(const kernels& run, double* atoms, std::int64_t count, double la
             return;
         }
         double sums[2];
-        largest = run.split(atoms, count, power_of_two(exponent - 40 + 52) * 1.5, power_of_two(exponent - 82 + 52) * 1.5, sums);
+        largest = run.split(atoms, count, power_of_two(exponent - 40 + 52) * 1.5,
+                            power_of_two(exponent - 82 + 52) * 1.5, sums);
         sum.add(sums[0]);
         sum.add(sums[1]);
     }
@@ -125,8 +142,10 @@ template <typename T>
 bool add_square(T element, exact_sum& sum) {
     const double wide = static_cast<double>(element);
     if (!std::isfinite(wide)) return false;
-    if (std::isfinite(wide * wide)) sum.add(wide * wide);
-    else add_overflow(sum);
+    if (std::isfinite(wide * wide))
+        sum.add(wide * wide);
+    else
+        add_overflow(sum);
     return true;
 }
 
@@ -170,7 +189,8 @@ bool divide_and_norm_of(T* data, double divisor, std::int64_t count, exact_sum& 
             fold_atoms(run, room.atoms, (part + atom_size - 1) / atom_size, seen.largest, squares);
         } else {
             finite = add_poisoned_block(room.atoms, part, atom_size, squares,
-                                        [&](std::int64_t i, exact_sum& sum) { return add_square(from[i], sum); }) && finite;
+                                        [&](std::int64_t i, exact_sum& sum) { return add_square(from[i], sum); }) &&
+                     finite;
         }
     }
     return finite;
@@ -190,8 +210,10 @@ bool dot_of(const T* a, const T* b, std::int64_t count, exact_sum& products) {
         if (seen.poison == 0) {
             fold_atoms(run, room.atoms, (part + atom_size - 1) / atom_size, seen.largest, products);
         } else {
-            finite = add_poisoned_block(room.atoms, part, atom_size, products,
-                                        [&](std::int64_t i, exact_sum& sum) { return add_product(left[i], right[i], sum); }) && finite;
+            finite = add_poisoned_block(
+                         room.atoms, part, atom_size, products,
+                         [&](std::int64_t i, exact_sum& sum) { return add_product(left[i], right[i], sum); }) &&
+                     finite;
         }
     }
     return finite;
@@ -202,17 +224,21 @@ bool dot_of(const T* a, const T* b, std::int64_t count, exact_sum& products) {
 void convert(dtype to_type, void* to, dtype from_type, const void* from, std::int64_t count) {
     const int target = element_of(to_type), source = element_of(from_type);
     if (count == 0) return;
-    if (target == source) std::memmove(to, from, static_cast<std::size_t>(count * size_of(to_type)));
-    else loops().convert[target][source](to, from, count);
+    if (target == source)
+        std::memmove(to, from, static_cast<std::size_t>(count * size_of(to_type)));
+    else
+        loops().convert[target][source](to, from, count);
 }
 
-void accumulate(dtype sum_type, void* sum, dtype from_type, const void* from, double factor, std::int64_t count, bool assign) {
+void accumulate(dtype sum_type, void* sum, dtype from_type, const void* from, double factor, std::int64_t count,
+                bool assign) {
     const kernels& run = loops();
     const auto& table = assign ? run.assign : run.add;
     table[sum_element_of(sum_type)][element_of(from_type)](sum, from, factor, count);
 }
 
-void ordered_sum(dtype sum_type, void* target, bool add, const void* const* sources, const dtype* types, int ranks, std::int64_t count) {
+void ordered_sum(dtype sum_type, void* target, bool add, const void* const* sources, const dtype* types, int ranks,
+                 std::int64_t count) {
     require(ranks >= 1, code::internal, "ordered_sum: no source");
     const int sum = sum_element_of(sum_type);
     const bool same = all_of_type(types, ranks, sum_type);
@@ -228,19 +254,24 @@ void ordered_sum(dtype sum_type, void* target, bool add, const void* const* sour
 }
 
 bool divide_and_norm(dtype type, void* data, double divisor, std::int64_t count, exact_sum& squares) {
-    if (sum_element_of(type) == element_f64) return divide_and_norm_of(static_cast<double*>(data), divisor, count, squares);
+    if (sum_element_of(type) == element_f64)
+        return divide_and_norm_of(static_cast<double*>(data), divisor, count, squares);
     return divide_and_norm_of(static_cast<float*>(data), divisor, count, squares);
 }
 
 bool dot(dtype type, const void* a, const void* b, std::int64_t count, exact_sum& products) {
-    if (sum_element_of(type) == element_f64) return dot_of(static_cast<const double*>(a), static_cast<const double*>(b), count, products);
+    if (sum_element_of(type) == element_f64)
+        return dot_of(static_cast<const double*>(a), static_cast<const double*>(b), count, products);
     return dot_of(static_cast<const float*>(a), static_cast<const float*>(b), count, products);
 }
 
-const char* instruction_set() noexcept { return name(chosen_instruction_set()); }
+const char* instruction_set() noexcept {
+    return name(chosen_instruction_set());
+}
 
 bool use_instruction_set(const char* wanted) noexcept {
-    for (const auto which : {zero::instruction_set::baseline, zero::instruction_set::avx2, zero::instruction_set::avx512}) {
+    for (const auto which :
+         {zero::instruction_set::baseline, zero::instruction_set::avx2, zero::instruction_set::avx512}) {
         if (std::string_view(wanted) == name(which)) return choose_instruction_set(which);
     }
     return false;

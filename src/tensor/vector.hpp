@@ -1,6 +1,6 @@
 // Passes over vectors of elements: conversion, accumulation, ordered sums, norms. Each is one pass over memory,
-// compiled for several instruction sets and chosen at run time (tensor/vector_*.cpp); the bits do not depend on the
-// instruction set. Not here: the optimizers' updates (optimizer/update.hpp).
+// compiled for several instruction sets and chosen at run time (vector_kernels.inc); the bits do not depend on the
+// instruction set. Not here: the optimizers' updates (optimizer/).
 #pragma once
 #include <cstdint>
 

@@ -8,7 +8,14 @@
 namespace zero::vector {
 
 // Rows and columns of the tables.
-enum element : int { element_f32 = 0, element_f64 = 1, element_bf16 = 2, element_f16 = 3, elements = 4, sum_elements = 2 };
+enum element : int {
+    element_f32 = 0,
+    element_f64 = 1,
+    element_bf16 = 2,
+    element_f16 = 3,
+    elements = 4,
+    sum_elements = 2
+};
 
 // How divide_atoms divides. Multiplying by the reciprocal gives the same bits when the divisor is a power of two.
 enum class division : int { none = 0, multiply = 1, divide = 2, divide_wide = 3, kinds = 4 };
@@ -23,7 +30,8 @@ struct atom_summary {
 struct kernels {
     using convert_loop = void (*)(void* to, const void* from, std::int64_t count);
     using accumulate_loop = void (*)(void* sum, const void* from, double factor, std::int64_t count);
-    using same_sum_loop = void (*)(void* target, bool add, const void* const* sources, std::int64_t first, std::int64_t count);
+    using same_sum_loop = void (*)(void* target, bool add, const void* const* sources, std::int64_t first,
+                                   std::int64_t count);
     using square_loop = atom_summary (*)(void* data, double divisor, std::int64_t count, double* atoms);
     using product_loop = atom_summary (*)(const void* a, const void* b, std::int64_t count, double* atoms);
     // Splits every atom exactly into a multiple of a coarse grid, a multiple of a fine grid and a rest, which stays in
@@ -31,8 +39,8 @@ struct kernels {
     using split_loop = double (*)(double* atoms, std::int64_t count, double coarse, double fine, double* sums);
 
     static constexpr int most_same = 4;
-    convert_loop convert[elements][elements];           // [to][from]
-    accumulate_loop assign[sum_elements][elements];     // [sum][from]
+    convert_loop convert[elements][elements];        // [to][from]
+    accumulate_loop assign[sum_elements][elements];  // [sum][from]
     accumulate_loop add[sum_elements][elements];
     same_sum_loop same_sum[sum_elements][most_same + 1];  // [sum][number of sources], from 2
     square_loop squares[sum_elements][static_cast<int>(division::kinds)];

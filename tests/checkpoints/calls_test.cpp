@@ -1,4 +1,5 @@
-// zero_save and zero_load as calls: what they refuse and how, failures of one rank, other optimizers, models over ranks.
+// zero_save and zero_load as calls: what they refuse and how, failures of one rank, other optimizers, models over
+// ranks.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -195,7 +196,9 @@ TEST_CASE("a model over ranks: one folder for all, over both communicators") {
         build(z, count);
         checkpoint::load(z, place, "");
         CHECK(values_of<float>(z, 0) == start);
-        if (world_rank() == 0) CHECK(std::distance(std::filesystem::directory_iterator(place + "/t"), {}) == 6);  // 4 parts, index, manifest
+        if (world_rank() == 0)
+            CHECK(std::distance(std::filesystem::directory_iterator(place + "/t"), {}) ==
+                  6);  // 4 parts, index, manifest
     }
     MPI_Comm_free(&data);
     MPI_Comm_free(&model);
@@ -213,5 +216,6 @@ TEST_CASE("fifty saves: memory, descriptors and folders stay flat") {
     }
     CHECK(descriptors() == open);
     CHECK(z.book().bytes(purpose::checkpoint) == 0);
-    on_first([&] { CHECK(std::distance(std::filesystem::directory_iterator(folder / "c"), {}) == 4); });  // three and LATEST
+    on_first(
+        [&] { CHECK(std::distance(std::filesystem::directory_iterator(folder / "c"), {}) == 4); });  // three and LATEST
 }

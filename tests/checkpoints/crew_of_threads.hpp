@@ -16,7 +16,8 @@ namespace zero::test {
 
 class meeting {
 public:
-    explicit meeting(int size) : barrier(size), texts(static_cast<std::size_t>(size)), errors(static_cast<std::size_t>(size)) {}
+    explicit meeting(int size)
+        : barrier(size), texts(static_cast<std::size_t>(size)), errors(static_cast<std::size_t>(size)) {}
     std::barrier<> barrier;
     std::vector<std::string> texts;
     std::vector<std::optional<error>> errors;
@@ -69,7 +70,8 @@ private:
 };
 
 // Runs `rank` on data_size x model_size threads; what each of them threw, by rank.
-inline std::vector<std::optional<error>> together(int data_size, int model_size, const std::function<void(checkpoint::crew&)>& rank) {
+inline std::vector<std::optional<error>> together(int data_size, int model_size,
+                                                  const std::function<void(checkpoint::crew&)>& rank) {
     const int size = data_size * model_size;
     meeting place(size);
     std::vector<std::optional<error>> thrown(static_cast<std::size_t>(size));

@@ -14,7 +14,8 @@ using namespace zero;
 using namespace zero::test;
 
 static std::vector<whole_tensor> small_model(unsigned seed) {
-    return {make_tensor("a", dtype::f32, {13}, false, seed), make_tensor("b/c", dtype::bf16, {5, 3}, false, seed + 10), make_tensor("ice", dtype::f16, {6}, true, seed + 20)};
+    return {make_tensor("a", dtype::f32, {13}, false, seed), make_tensor("b/c", dtype::bf16, {5, 3}, false, seed + 10),
+            make_tensor("ice", dtype::f16, {6}, true, seed + 20)};
 }
 
 TEST_CASE("every flipped bit of a part or the manifest is found, or does not matter") {
@@ -163,7 +164,8 @@ TEST_CASE("the n-th call fails: the same code everywhere, nothing left, the earl
                     write_file(folder / "c/LATEST", "good\n");
                 } else {
                     REQUIRE(answer(thrown) == code::io);
-                    REQUIRE_THAT(text(thrown), Catch::Contains(folder.path().string()) && Catch::Contains("while ") && Catch::Contains("errno"));
+                    REQUIRE_THAT(text(thrown), Catch::Contains(folder.path().string()) && Catch::Contains("while ") &&
+                                                   Catch::Contains("errno"));
                     REQUIRE(names_in(folder / "c") == before);
                     REQUIRE(load_on(1, all, folder / "c").equal);
                 }
@@ -209,7 +211,8 @@ TEST_CASE("a failing read is an error on all ranks, and the context is as it was
         const load_result found = load_on(3, all, folder / "c", back);
         reached = hit;
         // Closing a file that was read cannot lose anything.
-        if (answer(found.thrown) == code::ok) REQUIRE(found.equal);
+        if (answer(found.thrown) == code::ok)
+            REQUIRE(found.equal);
         else {
             REQUIRE(answer(found.thrown) == code::io);
             REQUIRE(found.untouched);

@@ -1,5 +1,7 @@
-// The index as other programs see it: h5py, h5dump and h5ls read whole tensors of every kind; a missing part is no zero.
-// And the tool zero-ckpt, as a user calls it.
+// The index as other programs see it: h5py, h5dump and h5ls read whole tensors of every kind; a missing part is no
+// zero. And the tool zero-ckpt, as a user calls it.
+#include "checkpoints/index.hpp"
+
 #include <sys/wait.h>
 
 #include <array>
@@ -8,7 +10,6 @@
 #include <ctime>
 
 #include "checkpoints/hdf5.hpp"
-#include "checkpoints/index.hpp"
 #include "there_and_back.hpp"
 
 using namespace zero;
@@ -25,7 +26,8 @@ run_result run(const std::string& command) {
     run_result result;
     std::FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
     std::array<char, 4096> part{};
-    for (std::size_t had = 0; (had = std::fread(part.data(), 1, part.size(), pipe)) > 0;) result.text.append(part.data(), had);
+    for (std::size_t had = 0; (had = std::fread(part.data(), 1, part.size(), pipe)) > 0;)
+        result.text.append(part.data(), had);
     result.exit_code = WEXITSTATUS(::pclose(pipe));
     return result;
 }
@@ -42,7 +44,8 @@ void expect(std::ofstream& list, const temporary_folder& folder, const std::vect
     for (std::size_t t = 0; t < all.size(); ++t)
         for (const whole_vector& vector : all[t].vectors) {
             const std::string name = all[t].name == "w" ? "w.value" : all[t].name;
-            const std::string path = (vector.state == "value" ? "/parameters/" : "/states/" + vector.state + "/") + name;
+            const std::string path =
+                (vector.state == "value" ? "/parameters/" : "/states/" + vector.state + "/") + name;
             const std::string raw = folder / ("raw-" + std::to_string(t) + vector.state);
             write_file(raw, vector.bytes);
             list << path << '\t' << zero::name(vector.type) << '\t';
@@ -61,11 +64,16 @@ TEST_CASE("h5py reads every kind of tensor through the index") {
     save_options how;
     how.tag = "t";
     how.seed = 5;
-    SECTION("one rank to a file") { how.ranks_per_file = 1; }
-    SECTION("two ranks to a file") { how.ranks_per_file = 2; }
+    SECTION("one rank to a file") {
+        how.ranks_per_file = 1;
+    }
+    SECTION("two ranks to a file") {
+        how.ranks_per_file = 2;
+    }
     how.change = [&](share& mine, int rank) {
         mine.state.attachments.push_back({"counter", dtype::i64, {3}, 3, false, counter.data()});
-        mine.state.attachments.push_back({"own", dtype::i32, {1, 2}, 2, true, own[static_cast<std::size_t>(rank)].data()});
+        mine.state.attachments.push_back(
+            {"own", dtype::i32, {1, 2}, 2, true, own[static_cast<std::size_t>(rank)].data()});
     };
     REQUIRE(text(save_on(3, all, folder / "c", how)) == "");
     {
@@ -77,7 +85,8 @@ TEST_CASE("h5py reads every kind of tensor through the index") {
         list << "/attached/per_rank/rank-00002/own\tint32\t1,2,\t" << folder / "own" << '\n';
     }
     const std::string script = std::string(ZERO_TEST_SOURCES) + "/read_index.py";
-    const run_result read = run(python_with_h5py() + " " + script + " " + (folder / "c/t/index.h5") + " " + (folder / "expected"));
+    const run_result read =
+        run(python_with_h5py() + " " + script + " " + (folder / "c/t/index.h5") + " " + (folder / "expected"));
     INFO(read.text);
     CHECK(read.exit_code == 0);
 }
@@ -93,7 +102,8 @@ TEST_CASE("h5dump and h5ls read it") {
     CHECK_THAT(whole.text, !Catch::Contains("nan") && !Catch::Contains("unable"));
     const run_result names = run("h5ls -r " + (folder / "c/t/index.h5"));
     CHECK(names.exit_code == 0);
-    CHECK_THAT(names.text, Catch::Contains("/parameters/empty        Dataset {0, 4}") && Catch::Contains("/parameters/scalar       Dataset {SCALAR}") &&
+    CHECK_THAT(names.text, Catch::Contains("/parameters/empty        Dataset {0, 4}") &&
+                               Catch::Contains("/parameters/scalar       Dataset {SCALAR}") &&
                                Catch::Contains("/parameters/w/bias.x     Dataset {6}"));
     for (const std::string& part : parts_of(folder / "c/t")) CHECK(run("h5dump -H " + part).exit_code == 0);
     const std::string w = "h5dump -d /parameters/w.value " + (folder / "c/t/index.h5");
@@ -139,9 +149,11 @@ TEST_CASE("zero-ckpt lists, shows and verifies, with its exit codes") {
     CHECK(list.text.find("second") < list.text.find("first"));
     const run_result show = run(tool + "show " + (folder / "c"));
     CHECK(show.exit_code == 0);
-    CHECK_THAT(show.text, Catch::Contains("c/second") && Catch::Contains("exp_avg_sq") && Catch::Contains("frozen") && Catch::Contains("[5, 7, 3]"));
+    CHECK_THAT(show.text, Catch::Contains("c/second") && Catch::Contains("exp_avg_sq") && Catch::Contains("frozen") &&
+                              Catch::Contains("[5, 7, 3]"));
     for (const char* command : {"list ", "show ", "verify --full "}) {
-        const run_result json = run(tool + command + "--json " + (folder / "c") + " | python3 -m json.tool > /dev/null && echo right");
+        const run_result json =
+            run(tool + command + "--json " + (folder / "c") + " | python3 -m json.tool > /dev/null && echo right");
         CHECK(json.text == "right\n");
     }
     CHECK(run(tool + "verify " + (folder / "c/first")).exit_code == 0);
@@ -172,13 +184,16 @@ TEST_CASE("an index of 1,200 tensors takes about half a second, whatever their s
     const std::int64_t each = 1000;
     for (int file = 0; file < 4; ++file) {
         what.files.push_back({"part-01234567-" + std::to_string(file), 1 << 30, 0, 0, 0, 0});
-        for (const char* kind : {"parameter", "exp_avg", "exp_avg_sq"}) what.extents.push_back({file, std::string("/data/group-0-fp32/") + kind, dtype::f32, 0, 1200 * each, 0, 0});
+        for (const char* kind : {"parameter", "exp_avg", "exp_avg_sq"})
+            what.extents.push_back({file, std::string("/data/group-0-fp32/") + kind, dtype::f32, 0, 1200 * each, 0, 0});
     }
     for (int t = 0; t < 1200; ++t) {
-        tensor_entry one{"layer" + std::to_string(t) + "/w", dtype::f32, {each * 2 / 50, 100}, each * 4, 0, 0, false, {}};
+        tensor_entry one{
+            "layer" + std::to_string(t) + "/w", dtype::f32, {each * 2 / 50, 100}, each * 4, 0, 0, false, {}};
         for (int v = 0; v < 3; ++v) {
             one.vectors.push_back({v == 0 ? "value" : v == 1 ? "exp_avg" : "exp_avg_sq", dtype::f32, {}});
-            for (int file = 0; file < 4; ++file) one.vectors.back().pieces.push_back({3 * file + v, t * each, file * each, each});
+            for (int file = 0; file < 4; ++file)
+                one.vectors.back().pieces.push_back({3 * file + v, t * each, file * each, each});
         }
         what.tensors.push_back(one);
     }

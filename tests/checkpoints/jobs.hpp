@@ -71,7 +71,8 @@ inline void on_first(const std::function<void()>& work) {
 
 inline std::string json_for(int stage, const std::string& optimizer, const std::string& more = "") {
     return R"({"zero_optimization": {"stage": )" + std::to_string(stage) +
-           R"(, "stage3_param_persistence_threshold": 0, "reduce_bucket_size": 40}, "libzero": {"stale_check": false}, "optimizer": )" + optimizer + more + "}";
+           R"(, "stage3_param_persistence_threshold": 0, "reduce_bucket_size": 40}, "libzero": {"stale_check": false}, "optimizer": )" +
+           optimizer + more + "}";
 }
 inline const std::string adam = R"({"type": "Adam", "params": {"lr": 0.1}})";
 inline const std::string sgd_momentum = R"({"type": "SGD", "params": {"lr": 0.5, "momentum": 0.9}})";
@@ -114,9 +115,12 @@ inline void constant_step(engine& z, double gradient) {
         std::vector<char> same(static_cast<std::size_t>(one.bytes()) + 8);
         for (std::int64_t k = 0; k < one.count; ++k) {
             const float single = static_cast<float>(gradient);
-            if (one.type == dtype::f64) std::memcpy(same.data() + 8 * k, &gradient, 8);
-            else if (one.type == dtype::f32) std::memcpy(same.data() + 4 * k, &single, 4);
-            else std::memcpy(same.data() + 2 * k, reinterpret_cast<const char*>(&single) + 2, 2);
+            if (one.type == dtype::f64)
+                std::memcpy(same.data() + 8 * k, &gradient, 8);
+            else if (one.type == dtype::f32)
+                std::memcpy(same.data() + 4 * k, &single, 4);
+            else
+                std::memcpy(same.data() + 2 * k, reinterpret_cast<const char*>(&single) + 2, 2);
         }
         z.reduce(one.id, 1, same.data());
     }

@@ -15,13 +15,18 @@ using int64s = std::vector<std::int64_t>;
 
 // Tensors of every type, sizes 0, 1, odd, a scalar, a frozen one; gradients differ by rank, tensor, element and step.
 struct varied {
-    varied(MPI_Comm comm, int stage, bool with_values) : z(&comm, json_for(stage, adam, R"(, "gradient_clipping": 1.5)")) {
+    varied(MPI_Comm comm, int stage, bool with_values)
+        : z(&comm, json_for(stage, adam, R"(, "gradient_clipping": 1.5)")) {
         z.add_group(R"({"frozen": true})");
         z.add_group(R"({"lr": 0.05})");
-        const std::vector<std::pair<dtype, int64s>> shapes{{dtype::f32, {5, 7}}, {dtype::bf16, {33}}, {dtype::f64, {4}},  {dtype::f32, {0}},
-                                                           {dtype::f32, {}},     {dtype::f16, {3}},   {dtype::f32, {101}}, {dtype::bf16, {6}}};
+        const std::vector<std::pair<dtype, int64s>> shapes{{dtype::f32, {5, 7}}, {dtype::bf16, {33}}, {dtype::f64, {4}},
+                                                           {dtype::f32, {0}},    {dtype::f32, {}},    {dtype::f16, {3}},
+                                                           {dtype::f32, {101}},  {dtype::bf16, {6}}};
         for (std::size_t k = 0; k < shapes.size(); ++k)
-            z.add_tensor("block/" + std::to_string(k), shapes[k].first, shapes[k].second, nullptr, k == 7 ? 1 : k == 6 ? 2 : 0);
+            z.add_tensor("block/" + std::to_string(k), shapes[k].first, shapes[k].second, nullptr,
+                         k == 7   ? 1
+                         : k == 6 ? 2
+                                  : 0);
         z.commit();
         if (with_values)
             for (int id = 0; id < z.tensors().count(); ++id) z.fill(id, "normal", 0, 1, 42);
@@ -32,15 +37,19 @@ struct varied {
             std::vector<float> g32(g16.size());
             std::vector<double> g64(g16.size());
             for (std::int64_t k = 0; k < one.count; ++k) {
-                const double g = std::ldexp(static_cast<double>((k * 7 + one.id * 5 + number * 3 + z.ranks().rank() * 11) % 29 - 14), -3);
+                const double g = std::ldexp(
+                    static_cast<double>((k * 7 + one.id * 5 + number * 3 + z.ranks().rank() * 11) % 29 - 14), -3);
                 const float single = static_cast<float>(g);
                 g64[static_cast<std::size_t>(k)] = g;
                 g32[static_cast<std::size_t>(k)] = single;
                 std::uint32_t bits = 0;
                 std::memcpy(&bits, &single, 4);
-                g16[static_cast<std::size_t>(k)] = one.type == dtype::bf16 ? static_cast<std::uint16_t>(bits >> 16) : std::uint16_t{0x3c00};
+                g16[static_cast<std::size_t>(k)] =
+                    one.type == dtype::bf16 ? static_cast<std::uint16_t>(bits >> 16) : std::uint16_t{0x3c00};
             }
-            const void* g = one.type == dtype::f64 ? static_cast<const void*>(g64.data()) : one.type == dtype::f32 ? static_cast<const void*>(g32.data()) : g16.data();
+            const void* g = one.type == dtype::f64   ? static_cast<const void*>(g64.data())
+                            : one.type == dtype::f32 ? static_cast<const void*>(g32.data())
+                                                     : g16.data();
             z.reduce(one.id, 1, g);
         }
         z.step();
@@ -88,6 +97,7 @@ TEST_CASE("any P and stage to any other P and stage, bit for bit") {
     const shared_folder folder;
     for (int ranks = 1; ranks <= world_size(); ++ranks)
         for (const int stage : {0, 1, 2, 3}) {
+            if (ranks < world_size() && stage % 2 != 0) continue;
             const std::string place = folder / (std::to_string(ranks) + "-" + std::to_string(stage));
             std::string saved;
             job(ranks, [&](MPI_Comm comm) {
@@ -100,7 +110,8 @@ TEST_CASE("any P and stage to any other P and stage, bit for bit") {
             saved = told_by_first(saved);
             for (int other = 1; other <= world_size(); ++other)
                 for (const int then : {0, 1, 2, 3}) {
-                    if ((ranks + stage + other + then) % 2 != 0 && world_size() > 2) continue;  // half of the pairs
+                    if (std::max(ranks, other) < world_size()) continue;    // done by the runs on fewer ranks
+                    if ((ranks + stage + other + then) % 2 != 0) continue;  // half of the pairs of stages
                     job(other, [&](MPI_Comm comm) {
                         varied model(comm, then, false);
                         checkpoint::load(model.z, place, "");
@@ -180,23 +191,25 @@ TEST_CASE("B34: saved on two, continued on any") {
     });
     for (int other = 1; other <= world_size(); ++other)
         for (const int stage : {0, 1, 2, 3})
-            job(other, [&](MPI_Comm comm) {
-                engine z(&comm, json_for(stage, sgd_momentum));
-                build(z);
-                checkpoint::load(z, folder / "c", "");
-                constant_step(z, 1);
-                for (int id = 0; id < 3; ++id) {
-                    const std::vector<double> now = values_of<double>(z, id), momentum = state_of<double>(z, id, "momentum");
-                    for (std::size_t k = 0; k < now.size(); ++k) {
-                        double right = static_cast<double>(k), b = 0;
-                        for (int step = 0; step < 3; ++step) right -= 0.5 * (b = step == 0 ? 1 : 0.9 * b + 1);
-                        CHECK(now[k] == right);
-                        CHECK(now[k] == Approx(static_cast<double>(k) - 2.805).epsilon(1e-14));
-                        CHECK(momentum[k] == Approx(2.71).epsilon(1e-14));
+            if (other == world_size() || stage == 3)
+                job(other, [&](MPI_Comm comm) {
+                    engine z(&comm, json_for(stage, sgd_momentum));
+                    build(z);
+                    checkpoint::load(z, folder / "c", "");
+                    constant_step(z, 1);
+                    for (int id = 0; id < 3; ++id) {
+                        const std::vector<double> now = values_of<double>(z, id),
+                                                  momentum = state_of<double>(z, id, "momentum");
+                        for (std::size_t k = 0; k < now.size(); ++k) {
+                            double right = static_cast<double>(k), b = 0;
+                            for (int step = 0; step < 3; ++step) right -= 0.5 * (b = step == 0 ? 1 : 0.9 * b + 1);
+                            CHECK(now[k] == right);
+                            CHECK(now[k] == Approx(static_cast<double>(k) - 2.805).epsilon(1e-14));
+                            CHECK(momentum[k] == Approx(2.71).epsilon(1e-14));
+                        }
                     }
-                }
-                CHECK(z.progress().step == 3);
-            });
+                    CHECK(z.progress().step == 3);
+                });
 }
 
 TEST_CASE("B36 and B42: damage is an error that names the file, or the older state") {
@@ -216,7 +229,8 @@ TEST_CASE("B36 and B42: damage is an error that names the file, or the older sta
         constant_step(z, 1);
         checkpoint::save(z, place, "");
     });
-    const auto expect = [&](const std::string& where, const std::string& tag, const std::vector<float>* values, const std::string& named) {
+    const auto expect = [&](const std::string& where, const std::string& tag, const std::vector<float>* values,
+                            const std::string& named) {
         MPI_Barrier(MPI_COMM_WORLD);
         job(world_size() > 1 ? world_size() - 1 : 1, [&](MPI_Comm comm) {
             engine z(&comm, json_for(3, sgd_one));
@@ -229,7 +243,8 @@ TEST_CASE("B36 and B42: damage is an error that names the file, or the older sta
                 INFO(text);
                 CHECK(answer == code::ok);
                 CHECK(values_of<float>(z, 0) == *values);
-                if (world_rank() == 0 && !named.empty()) CHECK_THAT(said.empty() ? "" : said[0], Catch::Contains(named));
+                if (world_rank() == 0 && !named.empty())
+                    CHECK_THAT(said.empty() ? "" : said[0], Catch::Contains(named));
             } else {
                 CHECK(answer == code::checkpoint);
                 CHECK_THAT(text, Catch::Contains(named));

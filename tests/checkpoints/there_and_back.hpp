@@ -21,11 +21,12 @@ struct save_options {
     int ranks_per_file = 1, model_size = 1;
     unsigned seed = 0;
     std::int64_t keep_last = 0, keep_every = 0, step = 7;
-    std::function<files::hook(int)> hook;       // by rank
-    std::function<void(share&, int)> change;    // adds attachments ...
+    std::function<files::hook(int)> hook;     // by rank
+    std::function<void(share&, int)> change;  // adds attachments ...
 };
 
-inline std::vector<std::optional<error>> save_on(int ranks, const std::vector<whole_tensor>& all, const std::string& folder, const save_options& how = {}) {
+inline std::vector<std::optional<error>> save_on(int ranks, const std::vector<whole_tensor>& all,
+                                                 const std::string& folder, const save_options& how = {}) {
     return together(ranks, how.model_size, [&](checkpoint::crew& crew) {
         share mine(all, crew.data_rank(), ranks, false, how.seed);
         mine.state.run.step = how.step;
@@ -33,17 +34,18 @@ inline std::vector<std::optional<error>> save_on(int ranks, const std::vector<wh
         const files::disk disk(how.hook ? how.hook(crew.rank()) : files::hook());
         ledger book;
         log said(crew.rank());
-        checkpoint::save(mine.state, crew, disk, book, said, {folder, how.tag, how.ranks_per_file, how.keep_last, how.keep_every});
+        checkpoint::save(mine.state, crew, disk, book, said,
+                         {folder, how.tag, how.ranks_per_file, how.keep_last, how.keep_every});
         if (book.bytes(purpose::checkpoint) != 0) fail(code::internal, "bytes are left in the ledger");
     });
 }
 
 struct load_result {
     std::vector<std::optional<error>> thrown;
-    bool equal = true, untouched = true;        // over all ranks
-    std::vector<std::string> warnings;          // of rank 0
-    checkpoint::run_state run;                  // of rank 0
-    std::int64_t bytes_read = 0;                // over all ranks
+    bool equal = true, untouched = true;  // over all ranks
+    std::vector<std::string> warnings;    // of rank 0
+    checkpoint::run_state run;            // of rank 0
+    std::int64_t bytes_read = 0;          // over all ranks
 };
 
 struct load_options {
@@ -52,11 +54,12 @@ struct load_options {
     unsigned seed = 0;
     bool weights_only = false;
     std::function<files::hook(int)> hook;
-    std::function<void(share&, int)> change;    // before
-    std::function<void(share&, int)> look;      // after success
+    std::function<void(share&, int)> change;  // before
+    std::function<void(share&, int)> look;    // after success
 };
 
-inline load_result load_on(int ranks, const std::vector<whole_tensor>& all, const std::string& folder, const load_options& how = {}) {
+inline load_result load_on(int ranks, const std::vector<whole_tensor>& all, const std::string& folder,
+                           const load_options& how = {}) {
     load_result result;
     std::mutex guard;
     result.thrown = together(ranks, how.model_size, [&](checkpoint::crew& crew) {
@@ -113,7 +116,8 @@ inline std::string read_file(const std::string& path) {
 }
 
 inline void write_file(const std::string& path, const std::string& bytes) {
-    std::ofstream(path, std::ios::binary | std::ios::trunc).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    std::ofstream(path, std::ios::binary | std::ios::trunc)
+        .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 
 inline std::vector<std::string> names_in(const std::string& folder) {
@@ -130,6 +134,8 @@ inline std::vector<std::string> parts_of(const std::string& folder) {
     return names;
 }
 
-inline std::size_t open_descriptors() { return names_in("/proc/self/fd").size(); }
+inline std::size_t open_descriptors() {
+    return names_in("/proc/self/fd").size();
+}
 
 }  // namespace zero::test

@@ -1,8 +1,9 @@
 // Save on P, load on P': every bit of every vector, whatever the borders; what does not fit is listed; attached arrays.
 #include "there_and_back.hpp"
 
-#include <catch2/catch.hpp>
 #include <hdf5.h>
+
+#include <catch2/catch.hpp>
 
 using namespace zero;
 using namespace zero::test;
@@ -31,7 +32,8 @@ TEST_CASE("any number of ranks to any other, bit for bit") {
 }
 
 TEST_CASE("a large tensor spans blocks and requests, and a rank reads little more than it needs") {
-    std::vector<whole_tensor> all{make_tensor("big", dtype::f32, {3, 1'700'001}, false, 1), make_tensor("b", dtype::f64, {700'003}, false, 9)};
+    std::vector<whole_tensor> all{make_tensor("big", dtype::f32, {3, 1'700'001}, false, 1),
+                                  make_tensor("b", dtype::f64, {700'003}, false, 9)};
     const temporary_folder folder;
     REQUIRE(text(save_on(3, all, folder / "c")) == "");
     const load_result found = load_on(2, all, folder / "c");
@@ -64,20 +66,24 @@ TEST_CASE("values change their dtype on the way") {
 }
 
 TEST_CASE("everything that does not fit is listed at once, and nothing is touched") {
-    const std::vector<whole_tensor> saved{make_tensor("a", dtype::f32, {4}, false, 1), make_tensor("b", dtype::f32, {4}, false, 2),
+    const std::vector<whole_tensor> saved{make_tensor("a", dtype::f32, {4}, false, 1),
+                                          make_tensor("b", dtype::f32, {4}, false, 2),
                                           make_tensor("c", dtype::f32, {4}, true, 3)};
-    const std::vector<whole_tensor> here{make_tensor("a", dtype::f32, {2, 2}, false, 1), make_tensor("d", dtype::f32, {4}, false, 2),
+    const std::vector<whole_tensor> here{make_tensor("a", dtype::f32, {2, 2}, false, 1),
+                                         make_tensor("d", dtype::f32, {4}, false, 2),
                                          make_tensor("c", dtype::f32, {4}, false, 3)};
     const temporary_folder folder;
     REQUIRE(text(save_on(2, saved, folder / "c")) == "");
     const load_result found = load_on(2, here, folder / "c");
     CHECK(answer(found.thrown) == code::checkpoint);
-    for (const char* part : {"\"a\" has shape [2, 2] here and [4]", "\"d\" is missing", "\"b\" of the checkpoint", "\"c\" was saved without \"exp_avg\""})
+    for (const char* part : {"\"a\" has shape [2, 2] here and [4]", "\"d\" is missing", "\"b\" of the checkpoint",
+                             "\"c\" was saved without \"exp_avg\""})
         CHECK_THAT(text(found.thrown), Catch::Contains(part));
     CHECK(found.untouched);
     load_options sgd;
     sgd.change = [](share& mine, int) { mine.state.run.optimizer = "sgd"; };
-    CHECK_THAT(text(load_on(2, saved, folder / "c", sgd).thrown), Catch::Contains("\"checkpoint.load\" to \"weights\""));
+    CHECK_THAT(text(load_on(2, saved, folder / "c", sgd).thrown),
+               Catch::Contains("\"checkpoint.load\" to \"weights\""));
 }
 
 TEST_CASE("weights alone: values as saved, states zero") {
@@ -152,13 +158,13 @@ TEST_CASE("a model split over ranks: one folder, each model rank its own tensors
     REQUIRE(text(save_both(3, 2)) == "");
     std::vector<char> equal(4, 0);
     REQUIRE(text(together(2, 2, [&](checkpoint::crew& crew) {
-        const auto& model = crew.model_rank() == 0 ? left : right;
-        share mine(model, crew.data_rank(), 2, true);
-        ledger book;
-        zero::log said(0);
-        checkpoint::load(mine.state, crew, files::disk(), book, said, {folder / "c", "t", false});
-        equal[static_cast<std::size_t>(crew.rank())] = mine.equals(model) ? 1 : 0;
-    })) == "");
+                const auto& model = crew.model_rank() == 0 ? left : right;
+                share mine(model, crew.data_rank(), 2, true);
+                ledger book;
+                zero::log said(0);
+                checkpoint::load(mine.state, crew, files::disk(), book, said, {folder / "c", "t", false});
+                equal[static_cast<std::size_t>(crew.rank())] = mine.equals(model) ? 1 : 0;
+            })) == "");
     CHECK(equal == std::vector<char>(4, 1));
     CHECK_THAT(text(load_on(2, left, folder / "c").thrown), Catch::Contains("split over 2 ranks"));
 }
@@ -190,6 +196,7 @@ TEST_CASE("tags, order of commits, retention") {
         how.step = step;
         REQUIRE(text(save_on(2, all, folder / "c", how)) == "");
     }
-    CHECK(names_in(folder / "c") == std::vector<std::string>{"LATEST", "step-000000000052", "step-000000000053", "zz first"});
+    CHECK(names_in(folder / "c") ==
+          std::vector<std::string>{"LATEST", "step-000000000052", "step-000000000053", "zz first"});
     CHECK(answer(load_on(1, all, folder / "nothing").thrown) == code::checkpoint);
 }

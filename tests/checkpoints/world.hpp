@@ -33,9 +33,12 @@ inline std::string random_floats(dtype type, std::int64_t count, unsigned seed) 
         char* to = bytes.data() + k * size_of(type);
         const double drawn = normal(random);
         const float single = static_cast<float>(drawn);
-        if (type == dtype::f64) std::memcpy(to, &drawn, 8);
-        else if (type == dtype::f32) std::memcpy(to, &single, 4);
-        else if (type == dtype::bf16) std::memcpy(to, reinterpret_cast<const char*>(&single) + 2, 2);  // its upper half
+        if (type == dtype::f64)
+            std::memcpy(to, &drawn, 8);
+        else if (type == dtype::f32)
+            std::memcpy(to, &single, 4);
+        else if (type == dtype::bf16)
+            std::memcpy(to, reinterpret_cast<const char*>(&single) + 2, 2);  // its upper half
         else {
             const auto bits = static_cast<std::uint16_t>(0x3800 + random() % 0x400);  // 0.5 to 1
             std::memcpy(to, &bits, 2);
@@ -44,7 +47,8 @@ inline std::string random_floats(dtype type, std::int64_t count, unsigned seed) 
     return bytes;
 }
 
-inline whole_tensor make_tensor(const std::string& name, dtype type, std::vector<std::int64_t> dims, bool frozen, unsigned seed, int group = 0) {
+inline whole_tensor make_tensor(const std::string& name, dtype type, std::vector<std::int64_t> dims, bool frozen,
+                                unsigned seed, int group = 0) {
     whole_tensor made{name, type, std::move(dims), 1, group, frozen, {}};
     for (const std::int64_t dim : made.dims) made.count *= dim;
     const dtype kept = sum_type(type);
@@ -55,7 +59,8 @@ inline whole_tensor make_tensor(const std::string& name, dtype type, std::vector
     return made;
 }
 
-// Every dtype, 0-d, zero-size, names with '/', '.', Unicode, a name that is another's folder, a frozen one of each type.
+// Every dtype, 0-d, zero-size, names with '/', '.', Unicode, a name that is another's folder, a frozen one of each
+// type.
 inline std::vector<whole_tensor> odd_model() {
     return {make_tensor("w", dtype::f32, {5, 7, 3}, false, 1),
             make_tensor("w/bias.x", dtype::f32, {6}, false, 11),
@@ -82,7 +87,8 @@ public:
             const auto [first, count] = borders(one.count, rank, size, seed == 0 ? 0 : seed + static_cast<unsigned>(t));
             for (const whole_vector& vector : one.vectors) {
                 const std::int64_t width = size_of(vector.type);
-                memory_.push_back(vector.bytes.substr(static_cast<std::size_t>(first * width), static_cast<std::size_t>(count * width)));
+                memory_.push_back(vector.bytes.substr(static_cast<std::size_t>(first * width),
+                                                      static_cast<std::size_t>(count * width)));
                 if (blank) std::fill(memory_.back().begin(), memory_.back().end(), '\x5a');
                 made.vectors.push_back({vector.state, vector.type, first, count, memory_.back().data()});
             }
@@ -102,7 +108,8 @@ public:
             for (std::size_t v = 0; v < all[t].vectors.size(); ++v) {
                 const checkpoint::vector_state& mine = state.tensors[t].vectors[v];
                 const std::int64_t width = size_of(mine.type);
-                if (mine.count > 0 && std::memcmp(mine.data, all[t].vectors[v].bytes.data() + mine.first * width, static_cast<std::size_t>(mine.count * width)) != 0)
+                if (mine.count > 0 && std::memcmp(mine.data, all[t].vectors[v].bytes.data() + mine.first * width,
+                                                  static_cast<std::size_t>(mine.count * width)) != 0)
                     return false;
             }
         return true;
@@ -120,7 +127,8 @@ private:
         std::vector<std::int64_t> cut{0};
         std::mt19937 random(seed);
         for (int k = 1; k < size; ++k)
-            cut.push_back(seed == 0 ? count * k / size : static_cast<std::int64_t>(random() % static_cast<unsigned>(count + 1)));
+            cut.push_back(seed == 0 ? count * k / size
+                                    : static_cast<std::int64_t>(random() % static_cast<unsigned>(count + 1)));
         cut.push_back(count);
         std::sort(cut.begin(), cut.end());
         const std::size_t r = static_cast<std::size_t>(rank);

@@ -2,14 +2,13 @@
 #include "core/exact_sum.hpp"
 
 #include <algorithm>
+#include <catch2/catch.hpp>
 #include <cfloat>
 #include <cmath>
 #include <initializer_list>
 #include <limits>
 #include <random>
 #include <vector>
-
-#include <catch2/catch.hpp>
 
 using zero::exact_sum;
 
@@ -23,7 +22,9 @@ exact_sum sum_of(const std::vector<double>& numbers) {
     for (const double x : numbers) sum.add(x);
     return sum;
 }
-double value_of(std::initializer_list<double> numbers) { return sum_of(numbers).value(); }
+double value_of(std::initializer_list<double> numbers) {
+    return sum_of(numbers).value();
+}
 
 std::vector<std::int64_t> limbs_of(exact_sum sum) {
     sum.normalize();

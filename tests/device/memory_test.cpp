@@ -38,8 +38,10 @@ bool all_zero(const buffer& one) {
 
 bool is_resident(const buffer& one) {
     const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    std::vector<unsigned char> pages((static_cast<std::size_t>(one.bytes()) + page - 1) / page);
-    if (mincore(one.data(), static_cast<std::size_t>(one.bytes()), pages.data()) != 0) return false;
+    const auto into_page = reinterpret_cast<std::uintptr_t>(one.data()) % page;
+    const auto length = static_cast<std::size_t>(one.bytes()) + into_page;
+    std::vector<unsigned char> pages((length + page - 1) / page);
+    if (mincore(one.data() - into_page, length, pages.data()) != 0) return false;
     return std::all_of(pages.begin(), pages.end(), [](unsigned char p) { return (p & 1) != 0; });
 }
 

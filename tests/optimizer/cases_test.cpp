@@ -1,9 +1,9 @@
-// Cases from public bug reports that concern the update of an element alone; the whole library runs them again elsewhere.
+// Cases from public bug reports that concern the update of an element alone; the whole library runs them again
+// elsewhere.
+#include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
 #include <vector>
-
-#include <catch2/catch.hpp>
 
 #include "held.hpp"
 #include "optimizer/optimizer.hpp"

@@ -12,7 +12,8 @@ struct held {
     std::vector<std::uint16_t> copy;
     zero::dtype type = sizeof(T) == 8 ? zero::dtype::f64 : zero::dtype::f32;
 
-    explicit held(const std::vector<double>& start) : value(start.begin(), start.end()), first(start.size()), second(start.size()), copy(start.size()) {}
+    explicit held(const std::vector<double>& start)
+        : value(start.begin(), start.end()), first(start.size()), second(start.size()), copy(start.size()) {}
 
     zero::optimizer::update_range range(const std::vector<T>& gradient) {
         zero::optimizer::update_range part;
@@ -29,7 +30,8 @@ struct held {
         for (const T e : x) sum += static_cast<double>(e) * static_cast<double>(e);
         return std::sqrt(sum);
     }
-    void step(zero::optimizer::kind which, const zero::optimizer::hyper& h, double clip, std::int64_t number, std::vector<T> gradient) {
+    void step(zero::optimizer::kind which, const zero::optimizer::hyper& h, double clip, std::int64_t number,
+              std::vector<T> gradient) {
         const auto part = range(gradient);
         if (which != zero::optimizer::kind::lamb) {
             zero::optimizer::update(which, h, clip, number, part);

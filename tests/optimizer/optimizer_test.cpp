@@ -2,14 +2,13 @@
 // of the fused pass: clip, limits, 16-bit copy.
 #include "optimizer/optimizer.hpp"
 
+#include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <random>
 #include <string>
 #include <vector>
-
-#include <catch2/catch.hpp>
 
 #include "held.hpp"
 #include "reference.hpp"
@@ -44,11 +43,20 @@ std::vector<setting> settings() {
     hyper limited = decayed;
     limited.lower = -1.5;
     limited.upper = 1.5;
-    return {{"Adam", kind::adam, plain}, {"AdamW", kind::adam, decayed}, {"Adam with L2", kind::adam, coupled},
-            {"Adam uncorrected", kind::adam, uncorrected}, {"AdamW limited", kind::adam, limited},
-            {"SGD", kind::sgd, plain}, {"SGD decayed", kind::sgd, decayed}, {"SGD momentum", kind::sgd, momentum},
-            {"SGD Nesterov", kind::sgd, nesterov}, {"Lion", kind::lion, plain}, {"Lion decayed", kind::lion, decayed},
-            {"Adagrad", kind::adagrad, plain}, {"Adagrad decayed", kind::adagrad, decayed}, {"LAMB", kind::lamb, plain},
+    return {{"Adam", kind::adam, plain},
+            {"AdamW", kind::adam, decayed},
+            {"Adam with L2", kind::adam, coupled},
+            {"Adam uncorrected", kind::adam, uncorrected},
+            {"AdamW limited", kind::adam, limited},
+            {"SGD", kind::sgd, plain},
+            {"SGD decayed", kind::sgd, decayed},
+            {"SGD momentum", kind::sgd, momentum},
+            {"SGD Nesterov", kind::sgd, nesterov},
+            {"Lion", kind::lion, plain},
+            {"Lion decayed", kind::lion, decayed},
+            {"Adagrad", kind::adagrad, plain},
+            {"Adagrad decayed", kind::adagrad, decayed},
+            {"LAMB", kind::lamb, plain},
             {"LAMB decayed", kind::lamb, decayed}};
 }
 
@@ -89,9 +97,11 @@ std::vector<T> wild(std::size_t count, unsigned seed) {
     std::uniform_int_distribution<int> exponent(sizeof(T) == 8 ? -1074 : -149, sizeof(T) == 8 ? 1020 : 125);
     std::uniform_real_distribution<double> fraction(-2, 2);
     std::vector<T> values(count);
-    for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<T>(i % 3 ? fraction(random) : std::ldexp(fraction(random), exponent(random)));
+    for (std::size_t i = 0; i < count; ++i)
+        values[i] = static_cast<T>(i % 3 ? fraction(random) : std::ldexp(fraction(random), exponent(random)));
     const T infinite = std::numeric_limits<T>::infinity();
-    const T special[] = {T(0), -T(0), infinite, -infinite, std::numeric_limits<T>::quiet_NaN(), std::numeric_limits<T>::denorm_min()};
+    const T special[] = {
+        T(0), -T(0), infinite, -infinite, std::numeric_limits<T>::quiet_NaN(), std::numeric_limits<T>::denorm_min()};
     for (std::size_t i = seed % 7; i < count; i += 29) values[i] = special[(i / 29) % 6];
     return values;
 }
@@ -112,7 +122,8 @@ void check_instruction_sets(const setting& how, dtype type) {
     for_each_instruction_set([&](const char*) {
         held<T> model(std::vector<double>(wild_start.begin(), wild_start.end()));
         model.type = type;
-        for (int step = 1; step <= 4; ++step) model.step(how.which, how.numbers, 0.9, step, wild<T>(1003, static_cast<unsigned>(50 + step)));
+        for (int step = 1; step <= 4; ++step)
+            model.step(how.which, how.numbers, 0.9, step, wild<T>(1003, static_cast<unsigned>(50 + step)));
         results.push_back(model);
     });
     INFO(how.name << " of " << zero::name(type));

@@ -22,8 +22,10 @@ struct reference {
         double p_norm = 0, r_norm = 0;
         for (std::size_t i = 0; i < p.size(); ++i) {
             double g = gradient[i] * clip;
-            const double bias1 = h.bias_correction ? 1 - std::pow(h.beta1, t) : 1, bias2 = h.bias_correction ? 1 - std::pow(h.beta2, t) : 1;
-            if (which == kind::sgd || which == kind::adagrad || (which == kind::adam && !h.decoupled)) g += h.weight_decay * p[i];
+            const double bias1 = h.bias_correction ? 1 - std::pow(h.beta1, t) : 1,
+                         bias2 = h.bias_correction ? 1 - std::pow(h.beta2, t) : 1;
+            if (which == kind::sgd || which == kind::adagrad || (which == kind::adam && !h.decoupled))
+                g += h.weight_decay * p[i];
             if (which == kind::adam || which == kind::lamb) {
                 if (which == kind::adam && h.decoupled) p[i] -= h.lr * h.weight_decay * p[i];
                 a[i] = h.beta1 * a[i] + (1 - h.beta1) * g;
@@ -45,7 +47,8 @@ struct reference {
             r_norm += r[i] * r[i];
         }
         double trust = 1;
-        if (which == kind::lamb && p_norm > 0 && r_norm > 0) trust = std::clamp(std::sqrt(p_norm / r_norm), h.min_coeff, h.max_coeff);
+        if (which == kind::lamb && p_norm > 0 && r_norm > 0)
+            trust = std::clamp(std::sqrt(p_norm / r_norm), h.min_coeff, h.max_coeff);
         for (std::size_t i = 0; i < p.size(); ++i) p[i] = std::clamp(p[i] - h.lr * trust * r[i], h.lower, h.upper);
     }
 };

@@ -1,8 +1,5 @@
 // The main of tests over MPI: runs the same Catch2 cases on every rank; a failure on any rank fails all, and only failing
 // ranks print (in rank order; a failed line at once on stderr, since the other ranks may wait for this one for ever). ZERO_TEST_THREADS=single|funneled|serialized|multiple chooses the level asked of MPI_Init_thread.
-#define CATCH_CONFIG_RUNNER
-#include <catch2/catch.hpp>
-
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
@@ -10,6 +7,8 @@
 #include <string>
 
 #include <mpi.h>
+
+#include "support/catch_runner.hpp"
 
 namespace {
 
@@ -22,29 +21,11 @@ int wanted_thread_level() {
     return MPI_THREAD_MULTIPLE;
 }
 
-class at_once : public Catch::TestEventListenerBase {
-public:
-    using TestEventListenerBase::TestEventListenerBase;
-
-    bool assertionEnded(const Catch::AssertionStats& stats) override {
-        const Catch::AssertionResult& result = stats.assertionResult;
-        if (!result.isOk()) {
-            int rank = 0;
-            MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-            const Catch::SourceLineInfo place = result.getSourceInfo();
-            std::fprintf(stderr, "rank %d: %s:%zu: %s\n", rank, place.file, place.line,
-                         result.getExpandedExpression().c_str());
-        }
-        return TestEventListenerBase::assertionEnded(stats);
-    }
-};
-CATCH_REGISTER_LISTENER(at_once)
-
 // Catch2 writes to std::cout: it is redirected while the cases run.
-int run_captured(int argc, char** argv, std::string& output) {
+int run_captured(int argc, char** argv, int rank, int size, std::string& output) {
     std::ostringstream captured;
     std::streambuf* const screen = std::cout.rdbuf(captured.rdbuf());
-    const int failures = Catch::Session().run(argc, argv);
+    const int failures = zero::test::run_catch(argc, argv, rank, size);
     std::cout.rdbuf(screen);
     output = captured.str();
     return failures;
@@ -71,7 +52,7 @@ int main(int argc, char** argv) {
     MPI_Comm_size(MPI_COMM_WORLD, &size);
 
     std::string output;
-    const int failures = run_captured(argc, argv, output);
+    const int failures = run_captured(argc, argv, rank, size, output);
     int worst = failures != 0 ? 1 : 0;
     MPI_Allreduce(MPI_IN_PLACE, &worst, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
     print_in_rank_order(rank, size, failures != 0 || (worst == 0 && rank == 0), output);

@@ -5,12 +5,13 @@ extern "C" {
 #endif
 
 /* Payload bytes that this rank sends. Collectives by the usual bound (n = its bytes, P = ranks): all-gather n (P-1),
-   reduce-scatter n (P-1) with n the bytes of a slot, all-reduce 2 n (P-1) / P, broadcast n on the root, gather n elsewhere. */
+   reduce-scatter n (P-1) with n the bytes of a slot, all-reduce 2 n (P-1) / P, broadcast n on the root, gather n
+   elsewhere. */
 typedef struct pmpi_counts {
     long long sends, send_bytes;                 /* point to point */
     long long collectives, collective_bytes;     /* blocking and not */
     long long reductions;                        /* of them: all-reduce, reduce, reduce-scatter */
-    long long exchanges[3];                      /* tags that began, by kind: reduce-scatters, gathers, texts (comm/mpi_support.hpp) */
+    long long exchanges[3];                      /* by tag: reduce-scatters, gathers, texts */
     long long largest_count;                     /* of all calls */
     long long world_uses;                        /* communication on MPI_COMM_WORLD (duplicating it is allowed) */
     long long communicators, operations, types, windows, files, groups;  /* made minus freed */

@@ -1,3 +1,4 @@
 // The main of tests that need no MPI.
-#define CATCH_CONFIG_MAIN
-#include <catch2/catch.hpp>
+#include "support/catch_runner.hpp"
+
+int main(int argc, char** argv) { return zero::test::run_catch(argc, argv, 0, 1); }

@@ -1,12 +1,11 @@
 // Conversions between fp64, fp32, bf16 and fp16 against a slow reference that rounds by the definition, in double.
+#include <catch2/catch.hpp>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <random>
 #include <vector>
-
-#include <catch2/catch.hpp>
 
 #include "support/instruction_sets.hpp"
 #include "tensor/vector.hpp"
@@ -25,7 +24,8 @@ double decoded(const format& how, std::uint16_t bits) {
     const int fraction = bits & ((1 << how.fraction_bits) - 1);
     const int exponent = (bits & 0x7fff) >> how.fraction_bits;
     const double sign = bits & 0x8000 ? -1 : 1;
-    if (exponent == how.most_exponent * 2 + 1) return fraction != 0 ? std::nan("") : sign * std::numeric_limits<double>::infinity();
+    if (exponent == how.most_exponent * 2 + 1)
+        return fraction != 0 ? std::nan("") : sign * std::numeric_limits<double>::infinity();
     if (exponent == 0) return sign * std::ldexp(fraction, how.least_exponent - how.fraction_bits);
     return sign * std::ldexp(fraction + (1 << how.fraction_bits), exponent - how.most_exponent - how.fraction_bits);
 }
@@ -80,8 +80,9 @@ std::vector<T> borders(const format& how) {
             }
         }
     }
-    values.insert(values.end(), {infinite, -infinite, std::numeric_limits<T>::quiet_NaN(), std::numeric_limits<T>::max(),
-                                 std::numeric_limits<T>::lowest(), std::numeric_limits<T>::denorm_min(), T(0), -T(0)});
+    values.insert(values.end(),
+                  {infinite, -infinite, std::numeric_limits<T>::quiet_NaN(), std::numeric_limits<T>::max(),
+                   std::numeric_limits<T>::lowest(), std::numeric_limits<T>::denorm_min(), T(0), -T(0)});
     return values;
 }
 
@@ -108,7 +109,8 @@ TEST_CASE("all 65,536 values of bf16 and fp16 widen exactly and come back", "[co
                 zero::vector::convert(how.type, back.data(), from, data, count);
                 std::int64_t changed = 0;
                 for (std::size_t i = 0; i < all.size(); ++i) {
-                    changed += std::isnan(decoded(how, all[i])) ? !std::isnan(decoded(how, back[i])) : back[i] != all[i];
+                    changed +=
+                        std::isnan(decoded(how, all[i])) ? !std::isnan(decoded(how, back[i])) : back[i] != all[i];
                 }
                 return changed;
             };
@@ -132,7 +134,8 @@ TEST_CASE("values, ties and their neighbours round to nearest even from fp32 and
 
 TEST_CASE("millions of floats over all bit patterns narrow as the reference does", "[convert]") {
     std::vector<float> values;
-    for (std::uint64_t bits = 0; bits < (std::uint64_t{1} << 32); bits += 1999) values.push_back(float_of(static_cast<std::uint32_t>(bits)));
+    for (std::uint64_t bits = 0; bits < (std::uint64_t{1} << 32); bits += 1999)
+        values.push_back(float_of(static_cast<std::uint32_t>(bits)));
     for_each_instruction_set([&](const char* set) {
         INFO(set);
         CHECK(wrong(brain, dtype::f32, values) == 0);
@@ -151,7 +154,8 @@ TEST_CASE("random doubles of all useful exponents narrow with one rounding", "[c
         CHECK(wrong(brain, dtype::f64, values) == 0);
         CHECK(wrong(half, dtype::f64, values) == 0);
         std::vector<float> single(values.size());
-        zero::vector::convert(dtype::f32, single.data(), dtype::f64, values.data(), static_cast<std::int64_t>(values.size()));
+        zero::vector::convert(dtype::f32, single.data(), dtype::f64, values.data(),
+                              static_cast<std::int64_t>(values.size()));
         std::int64_t failures = 0;
         for (std::size_t i = 0; i < values.size(); ++i) failures += single[i] != static_cast<float>(values[i]);
         CHECK(failures == 0);

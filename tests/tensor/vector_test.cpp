@@ -1,14 +1,13 @@
 // Accumulation, ordered sums, norms and dot products on every instruction set, against plain loops written here.
 #include "tensor/vector.hpp"
 
+#include <catch2/catch.hpp>
 #include <cfloat>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <random>
 #include <vector>
-
-#include <catch2/catch.hpp>
 
 #include "support/instruction_sets.hpp"
 
@@ -77,7 +76,8 @@ void check_accumulate(dtype sum_type) {
                     }
                     auto sum = as<T>(start);
                     zero::vector::accumulate(sum_type, sum.data(), from, source.data(), factor, count, assign);
-                    INFO(zero::name(sum_type) << " from " << zero::name(from) << " factor " << factor << " count " << count);
+                    INFO(zero::name(sum_type)
+                         << " from " << zero::name(from) << " factor " << factor << " count " << count);
                     REQUIRE(same_bits(sum, expected));
                 }
             }
@@ -114,7 +114,8 @@ void check_ordered_sum(dtype sum_type, int ranks, int kind, bool add, bool targe
     }
     for (std::size_t i = 0; add && i < expected.size(); ++i) expected[i] = before[i] + expected[i];
     zero::vector::ordered_sum(sum_type, target.data(), add, sources.data(), types.data(), ranks, count);
-    INFO(zero::name(sum_type) << " ranks " << ranks << " kind " << kind << " add " << add << " aliased " << target_is_source << " count " << count);
+    INFO(zero::name(sum_type) << " ranks " << ranks << " kind " << kind << " add " << add << " aliased "
+                              << target_is_source << " count " << count);
     REQUIRE(same_bits(as<T>(target), expected));
 }
 
@@ -202,7 +203,8 @@ void check_cuts(dtype type) {
 
 template <typename T>
 void check_not_finite(dtype type) {
-    for (const T bad : {std::numeric_limits<T>::infinity(), -std::numeric_limits<T>::infinity(), std::numeric_limits<T>::quiet_NaN()}) {
+    for (const T bad : {std::numeric_limits<T>::infinity(), -std::numeric_limits<T>::infinity(),
+                        std::numeric_limits<T>::quiet_NaN()}) {
         for (std::size_t at = 0; at < 133; ++at) {
             std::vector<T> data(133, T(2)), ones(133, T(1));
             data[at] = bad;
