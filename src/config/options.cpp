@@ -157,11 +157,11 @@ void options::accept(const std::string& path, const option& row, const value& wh
         return;
     }
     const bool usual = !row.standard.empty() && standard_value(row) == what;
-    const bool asks = std::holds_alternative<bool>(what) && std::get<bool>(what);
     if (row.support == answer::unsupported && !usual) {
         fail(code::unsupported, "{} = {} is not possible in this build: {}", path, shortened(show(row, what)),
              row.advice);
     }
+    const bool asks = !row.anyway && std::holds_alternative<bool>(what) && std::get<bool>(what);
     if (row.support == answer::no_effect && (!usual || asks))
         note(fmt::format("{} has no effect: {}", path, row.advice));
     values_[path] = what;

@@ -33,6 +33,7 @@ struct option {
     change when;
     answer support;
     std::string_view text;
+    bool anyway;                    // no_effect: the default is what happens anyway, so only another value is said
     std::string_view advice;        // no_effect: why; unsupported (or a "!" word): what to do instead
     std::string_view stages;        // stages in which it matters: "0123"
     std::string_view owners;        // optimizer or scheduler types that have this key, "|" between; "" = no such limit

@@ -21,6 +21,11 @@ struct row : option {
         r.advice = why;
         return r;
     }
+    constexpr row only_default(std::string_view why) const {
+        row r = no_effect(why);
+        r.anyway = true;
+        return r;
+    }
     constexpr row unsupported(std::string_view what) const {
         row r = *this;
         r.support = answer::unsupported;

@@ -203,6 +203,8 @@ void resolve_library(settings& out, const options& from, int ranks) {
     out.gradient_sum = from.text("libzero.gradient_reduction") == "sum";
     out.node_size = static_cast<int>(from.integer("libzero.node_size"));
     out.largest_count = from.integer("libzero.largest_count");
+    require(out.largest_count == 0 || out.largest_count >= 4, code::config,
+            "libzero.largest_count = {} is too small: give at least 4, or 0 for 2^31-1", out.largest_count);
     out.broadcast_initial = from.boolean("libzero.broadcast_initial");
     out.stale_check = from.boolean("libzero.stale_check");
     out.reproducible = from.boolean("libzero.reproducible");

@@ -24,13 +24,13 @@ constexpr row rows[] = {
          "gradients are copied into the flat bucket as they come; false: every tensor is a bucket of its own"),
     flag("zero_optimization.reduce_scatter", "true",
          "DeepSpeed: false reduces with all-reduce and keeps the own slice")
-        .no_effect("a reduce-scatter gives the same bits and sends half as much"),
+        .only_default("a reduce-scatter gives the same bits and sends half as much"),
     integer("zero_optimization.reduce_bucket_size", "500000000",
             "elements that travel together in a reduction; capped at what the model needs; auto: the largest tensor")
         .from("1").autom(),
     flag("zero_optimization.allgather_partitions", "true",
          "DeepSpeed: false publishes with one broadcast per owner").in("12")
-        .no_effect("an all-gather gives the same bits in fewer messages"),
+        .only_default("an all-gather gives the same bits in fewer messages"),
     integer("zero_optimization.allgather_bucket_size", "500000000",
             "elements per piece of the all-gather after the update").from("1").autom().in("12"),
     flag("zero_optimization.overlap_comm", "",
@@ -380,7 +380,7 @@ constexpr row rows[] = {
             "threads of the update; 0: as the machine suggests").to("4096")
         .no_effect("the update runs in the caller's thread"),
     flag("libzero.end_window", "false", "set to 1, the next zero_step ends the accumulation window early").run_time(),
-    integer("libzero.largest_count", "0", "largest count in one MPI call, for tests; 0: 2^31-1").to("2147483647"),
+    integer("libzero.largest_count", "0", "largest count in one MPI call, at least 4, for tests; 0: 2^31-1").to("2147483647"),
 };
 
 constexpr std::size_t number_of_rows = std::size(rows);

@@ -159,6 +159,7 @@ private:
     double sum_over_ranks(exact_sum mine, bool& finite);
     void agree_on_norm(const stage::totals& mine);
     void apply_update(bool written_anywhere, bool copies_open_anywhere);
+    void follow_values(bool copies_open_anywhere);
     void close_window();
     void warn_small_moments();
     call with_phase(call what) const;

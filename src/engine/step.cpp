@@ -238,13 +238,18 @@ void engine::apply_update(bool written_anywhere, bool copies_open_anywhere) {
     const bool readable = run_->gradient_readable;
     close_window();
     run_->gradient_readable = readable;
-    std::fill(run_->received.begin(), run_->received.end(), char{0});
-    stage_->values_changed(copies_open_anywhere);
+    follow_values(copies_open_anywhere);
     stage_->copies().end_of_step();
-    for (const auto& t : registry_.all())  // copies that stay open were renewed just now
-        if (stage_->copies().is_open(t.id)) received(t.id);
     warn_small_moments();
     run_->seconds_updating += seconds_since(start);
+}
+
+// The slices hold new values: copies that are open anywhere are renewed, all others count as not fetched.
+void engine::follow_values(bool copies_open_anywhere) {
+    std::fill(run_->received.begin(), run_->received.end(), char{0});
+    stage_->values_changed(copies_open_anywhere);
+    for (const auto& t : registry_.all())
+        if (stage_->copies().is_open(t.id)) received(t.id);
 }
 
 void engine::close_window() {
@@ -302,10 +307,7 @@ void engine::publish() {
     stage_->follow(states);
     close_window();
     run_->gradient_readable = false;
-    std::fill(run_->received.begin(), run_->received.end(), char{0});
-    stage_->values_changed(open != 0);
-    for (const auto& t : registry_.all())
-        if (stage_->copies().is_open(t.id)) received(t.id);
+    follow_values(open != 0);
 }
 
 void engine::adopt() {
@@ -320,8 +322,7 @@ void engine::adopt() {
     stage_->follow({stage_->memory().state_names().begin(), stage_->memory().state_names().end()});
     close_window();
     run_->gradient_readable = false;
-    std::fill(run_->received.begin(), run_->received.end(), char{0});
-    stage_->values_changed(open != 0);
+    follow_values(open != 0);
 }
 
 double engine::dot(const std::string& a, const std::string& b, int group) {

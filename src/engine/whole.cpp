@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <numbers>
+#include <vector>
 
 #include "core/error.hpp"
 #include "engine/run.hpp"
@@ -60,20 +62,16 @@ void engine::gather_list(std::span<const int> ids, void** values) {
         return;
     }
     auto& copies = stage_->copies();
+    std::vector<int> sliced;  // those that are not whole anyway
     std::array<std::int64_t, 2> votes{0, 0};
     agreement_->enter(calls::gather(digest(ids.data(), ids.size_bytes())), [&] {
         check();
-        wish all{false, 0};
-        for (int id : ids) {
-            if (stage_->is_whole(id)) continue;
-            const wish one = copies.prepare(id);
-            all = {all.lacking || one.lacking, one.ahead};
-        }
-        votes = votes_of(all);
+        std::copy_if(ids.begin(), ids.end(), std::back_inserter(sliced), [&](int id) { return !stage_->is_whole(id); });
+        if (!sliced.empty()) votes = votes_of(copies.prepare(sliced));
     }, votes);
     const wish agreed = wish_of(votes);
-    for (int id : ids)
-        if (!stage_->is_whole(id)) copies.begin(id, agreed);
+    for (int id : sliced) copies.begin(id, agreed);
+    if (!sliced.empty()) copies.look_ahead(sliced, agreed);
     for (std::size_t i = 0; i < ids.size(); ++i) {
         const int id = ids[i];
         received(id);
@@ -81,7 +79,7 @@ void engine::gather_list(std::span<const int> ids, void** values) {
             ++run_->holders[static_cast<std::size_t>(id)];
             values[i] = stage_->whole(id);
         } else {
-            values[i] = copies.finish(id, agreed);
+            values[i] = copies.finish(id);
         }
     }
 }
@@ -91,10 +89,11 @@ void engine::prefetch(int id) {
         checked(id, "zero_prefetch");
         return;  // whole values are there already
     }
+    const int ids[1] = {id};
     std::array<std::int64_t, 2> votes{0, 0};
     agreement_->enter(calls::prefetch(digest_of({id})), [&] {
         checked(id, "zero_prefetch");
-        if (!stage_->is_whole(id)) votes = votes_of(stage_->copies().prepare(id));
+        if (!stage_->is_whole(id)) votes = votes_of(stage_->copies().prepare(ids));
     }, votes);
     if (!stage_->is_whole(id)) stage_->copies().prefetch(id, wish_of(votes));
 }

@@ -17,7 +17,7 @@ void gathered::make_room(int tensor) {
     live_ += count(tensor);
 }
 
-gathered::wish gathered::prepare(int tensor) {
+bool gathered::lacks(int tensor) {
     const auto& t = all_.tensors.at(tensor);
     const std::int64_t cap = all_.how.max_live_parameters;
     if (copies_.count(tensor) == 0 && live_ + t.count > cap) {
@@ -27,13 +27,23 @@ gathered::wish gathered::prepare(int tensor) {
                 "release other tensors first or raise that key", t.name, t.count, live_ + t.count, cap);
     }
     make_room(tensor);
-    wish mine;
     const auto& c = copies_.at(tensor);
     const bool here = c.ready && (c.holders > 0 ||
         digest(c.memory.data(), static_cast<std::size_t>(c.memory.bytes())) == c.digest);
-    mine.lacking = !here && !c.travel;
-    mine.ahead = room_ahead();
+    return !here && !c.travel;
+}
+
+gathered::wish gathered::prepare(std::span<const int> tensors) {
+    forget_plan();  // of a call that failed elsewhere
+    wish mine{false, 0};
+    for (int tensor : tensors) mine.lacking |= lacks(tensor);
+    mine.ahead = room_ahead(tensors.size());
     return mine;
+}
+
+void gathered::forget_plan() {
+    for (int tensor : planned_) drop(tensor);
+    planned_.clear();
 }
 
 void gathered::transfer(int tensor) {
@@ -59,15 +69,18 @@ void gathered::begin(int tensor, const wish& agreed) {
     transfer(tensor);
 }
 
-void* gathered::finish(int tensor, const wish& agreed) {
-    auto& c = copies_.at(tensor);
-    follow_record(tensor);
+void gathered::look_ahead(std::span<const int> tensors, const wish& agreed) {
+    for (int tensor : tensors) follow_record(tensor);
     for (std::size_t i = 0; i < planned_.size(); ++i) {
         if (static_cast<std::int64_t>(i) < agreed.ahead) transfer(planned_[i]);
         else drop(planned_[i]);
     }
     if (recorded_) ahead_ = std::max(ahead_, cursor_) + std::min(planned_.size(), static_cast<std::size_t>(agreed.ahead));
     planned_.clear();
+}
+
+void* gathered::finish(int tensor) {
+    auto& c = copies_.at(tensor);
     if (c.travel) {
         c.travel->finish();
         c.travel.reset();
@@ -82,8 +95,7 @@ void* gathered::finish(int tensor, const wish& agreed) {
 }
 
 void gathered::prefetch(int tensor, const wish& agreed) {
-    for (int id : planned_) drop(id);
-    planned_.clear();
+    forget_plan();
     begin(tensor, agreed);
 }
 
@@ -122,10 +134,10 @@ bool gathered::stays_by_record(std::size_t position) const {
 
 // Which entries come next follows from the record alone and is equal on all ranks; how many of them there is room for
 // is not, and is agreed.
-std::int64_t gathered::room_ahead() {
+std::int64_t gathered::room_ahead(std::size_t behind) {
     if (!recorded_ || all_.alone() || all_.how.prefetch_bucket_size == 0) return 0;
     std::int64_t elements = 0;
-    for (std::size_t i = cursor_ + 1; i < record_.size(); ++i) {
+    for (std::size_t i = cursor_ + behind; i < record_.size(); ++i) {
         const int next = record_[i];
         elements += count(next);
         if (elements > all_.how.prefetch_bucket_size) break;

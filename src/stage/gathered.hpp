@@ -4,6 +4,7 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "stage/storage.hpp"
@@ -14,16 +15,18 @@ class gathered {
 public:
     gathered(const context& all, storage& memory) : all_(all), memory_(memory) {}
 
-    // A gather in two halves. prepare() is local and runs inside an agreement: it checks the live cap, makes room and
-    // says what this rank lacks. The agreed answer (largest `lacking`, smallest `ahead` of all ranks) goes to finish(),
-    // which transfers what is needed, counts one gather and starts the prefetches.
+    // A gather in parts. prepare() is local and runs inside an agreement: it checks the live cap, makes room for all tensors
+    // of the call, plans prefetches behind the last of them, and says what this rank lacks. With the agreed answer (largest
+    // `lacking`, smallest `ahead` of all ranks) begin() transfers each tensor, look_ahead() starts the planned prefetches
+    // once per call, and finish() waits for a tensor and counts one gather.
     struct wish {
         bool lacking = true;    // the values are neither here, unchanged, nor on their way
         std::int64_t ahead = 0; // entries of the record that this rank has room to prefetch
     };
-    wish prepare(int tensor);
+    wish prepare(std::span<const int> tensors);
     void begin(int tensor, const wish& agreed);   // starts the transfer (several may be started before the first is finished)
-    void* finish(int tensor, const wish& agreed);
+    void look_ahead(std::span<const int> tensors, const wish& agreed);
+    void* finish(int tensor);
     void prefetch(int tensor, const wish& agreed);  // begin without counting a gather
     void release(int tensor);                   // code::state when it is not gathered
     bool is_open(int tensor) const;             // gathered and not released
@@ -45,7 +48,9 @@ private:
     void drop(int tensor);
     void transfer(int tensor);
     void follow_record(int tensor);
-    std::int64_t room_ahead();
+    bool lacks(int tensor);
+    std::int64_t room_ahead(std::size_t behind);          // the next `behind` entries are gathered by this very call
+    void forget_plan();
     bool stays_by_record(std::size_t position) const;     // the copy of that entry is kept until then anyway
     std::int64_t distance_to_next_use(int tensor) const;  // elements gathered in between; -1: not in the record again
     std::int64_t count(int tensor) const { return all_.tensors.at(tensor).count; }

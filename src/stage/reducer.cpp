@@ -242,6 +242,7 @@ void reducer::depart(int bucket, bool fuse) {
     request.source = base;
     request.sum_type = sum;
     request.travel_type = wire;
+    request.short_type = is_16bit(b.type) ? b.type : dtype::f32;  // other ranks may have nothing but whole 16-bit gradients
     request.slice = b.slice;
     request.target = own_target(bucket);
     request.add = how_ == holds::ring && micro_step_ > 0;

@@ -296,3 +296,8 @@ TEST_CASE("the rest reaches its field") {
     CHECK(all.log_level == 3);
     CHECK(all.end_window);
 }
+
+TEST_CASE("a limit on counts that leaves no room for one element is refused") {
+    refused(code::config, {"libzero.largest_count", "at least 4"},
+            [] { resolved(R"({"libzero": {"largest_count": 3}})"); });
+}
