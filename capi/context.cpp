@@ -1,7 +1,6 @@
 // The table of live handles and the checks of arguments. Not here: the C functions (c_*.cpp).
 #include "capi/context.hpp"
 
-#include <algorithm>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -130,12 +129,6 @@ std::span<const int> ids_of(int n, const int* ids) {
     require(n >= 0, code::argument, "n is {}; a list has 0 or more tensors", n);
     if (n > 0) need(ids, "ids");
     return {ids, static_cast<std::size_t>(n)};
-}
-
-bool gathers_meet(const engine& body) {
-    const auto buckets = body.space().buckets();
-    if (body.settings().sanity_checks) return !buckets.empty();
-    return std::any_of(buckets.begin(), buckets.end(), [](const auto& bucket) { return !bucket.whole_values; });
 }
 
 void copy_text(const std::string& from, char* text, std::size_t capacity, std::size_t* needed) {

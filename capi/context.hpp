@@ -56,12 +56,10 @@ void check_together(engine& body, const char* call_name, Check&& check) {
     }
 }
 
-bool gathers_meet(const engine& body);  // gathers communicate: some tensor is held in slices, or calls are compared
-
 // The same for gathers, which stay alone where whole values are at hand anyway (zero.h, "Two limits").
 template <typename Check>
 void check_gathering(engine& body, const char* call_name, Check&& check) {
-    if (gathers_meet(body)) {
+    if (body.gathers_meet()) {
         check_together(body, call_name, std::forward<Check>(check));
     } else {
         check();

@@ -112,12 +112,17 @@ contents contents_of(engine& from) {
     return made;
 }
 
-progress_state progress_of(const run_state& saved) {
+progress_state progress_of(const run_state& saved, const optimizer::loss_scale_rules& rules) {
     progress_state made;
     made.step = saved.step;
     made.skipped = saved.skipped;
     made.lr = saved.lr;
-    made.scale = {saved.scale, saved.hysteresis, saved.iteration, saved.last_overflow};
+    // A scale travels between runs that both move it. Elsewhere this context's own rules hold: gradients that nobody
+    // scaled would be divided by it. (Only a moving scale counts iterations.)
+    const bool moves = rules.enabled && rules.fixed == 0;
+    made.scale = moves && saved.iteration > 0 ? optimizer::loss_scale::snapshot{saved.scale, saved.hysteresis,
+                                                                                saved.iteration, saved.last_overflow}
+                                              : optimizer::loss_scale(rules).state();
     return made;
 }
 
@@ -187,13 +192,8 @@ void load(engine& into, const std::string& directory, const std::string& tag, co
     engine_crew ranks(into, load_call);
     const bool weights = into.settings().checkpoint_load == "weights";
     const run_state saved = load(state, ranks, disk, into.book(), into.logger(), {directory, tag, weights});
-    progress_state progress = progress_of(saved);
-    if (weights) {  // the values alone: a new run begins with them
-        progress = {};
-        progress.scale = optimizer::loss_scale(into.settings().loss_scaling).state();
-        progress.lr = into.progress().lr;
-    }
-    into.restore(progress);
+    // With the values alone a new run begins.
+    into.restore(progress_of(weights ? run_state{} : saved, into.settings().loss_scaling));
     into.adopt();
 }
 

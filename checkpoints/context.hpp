@@ -7,7 +7,7 @@
 namespace zero::checkpoint {
 
 contents contents_of(engine& from);  // local; pointers into the engine's own memory
-progress_state progress_of(const run_state& saved);
+progress_state progress_of(const run_state& saved, const optimizer::loss_scale_rules& rules);
 
 // The data communicator times the model communicator. Both must form a grid: every model communicator joins ranks that
 // have the same number in equally large data communicators.

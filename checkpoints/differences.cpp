@@ -31,14 +31,16 @@ bool converts(dtype from, dtype to) {
     return from == to || (is_parameter_type(from) && is_parameter_type(to));
 }
 
-void compare_vectors(const tensor_state& mine, const tensor_entry& saved, listing& found) {
+void compare_vectors(const tensor_state& mine, const tensor_entry& saved, bool weights_only, listing& found) {
     for (const vector_state& vector : mine.vectors) {
+        if (weights_only && vector.state != "value") continue;
         const vector_entry* same = find_vector(saved, vector.state);
         if (same == nullptr)
             found.add("tensor \"{}\" was saved without \"{}\"", mine.name, vector.state);
         else if (!converts(same->type, vector.type))
             found.add("\"{}\" of tensor \"{}\" cannot become {}", vector.state, mine.name, name(vector.type));
     }
+    if (weights_only) return;
     for (const vector_entry& vector : saved.vectors) {
         const bool known = std::any_of(mine.vectors.begin(), mine.vectors.end(),
                                        [&](const vector_state& one) { return one.state == vector.state; });
@@ -57,8 +59,8 @@ void compare_tensors(const contents& state, const catalogue& saved, bool weights
         else if (same->dims != tensor.dims)
             found.add("tensor \"{}\" has shape {} here and {} in the checkpoint", tensor.name, shape_text(tensor.dims),
                       shape_text(same->dims));
-        else if (!weights_only)
-            compare_vectors(tensor, *same, found);
+        else
+            compare_vectors(tensor, *same, weights_only, found);
     }
     for (const auto& [name, tensor] : saved.tensors())
         if (!mine.contains(name)) found.add("tensor \"{}\" of the checkpoint is not registered here", name);

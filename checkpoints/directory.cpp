@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <ctime>
 #include <tuple>
 
@@ -107,9 +108,15 @@ std::string trash_path(const std::string& directory, const std::string& uuid) {
 std::vector<candidate> candidates(const files::disk& disk, const std::string& directory) {
     std::vector<candidate> found;
     for (const std::string& name : disk.list(directory)) {
-        if (name.front() == '.' || !disk.look(files::join(files::join(directory, name), manifest_name)).exists)
-            continue;
-        found.push_back(look_at(disk, directory, name));
+        if (name.front() == '.') continue;
+        try {
+            if (!disk.look(files::join(files::join(directory, name), manifest_name)).exists) continue;
+            found.push_back(look_at(disk, directory, name));
+        } catch (const files::failure& problem) {
+            // A folder into which we may not look ("lost+found") stops no save; a load says that it is skipped.
+            if (problem.number() != EACCES && problem.number() != EPERM) throw;
+            found.push_back({name, std::nullopt, problem.what()});
+        }
     }
     std::sort(found.begin(), found.end(), newer);
     return found;
@@ -154,9 +161,9 @@ void remove_stale(const files::disk& disk, const std::string& directory, std::in
         const std::string folder = is_owner ? path.substr(0, path.size() - owner_suffix.size()) : path;
         const std::string owner = folder + std::string(owner_suffix);
         // The owner's file comes before the folder and goes after it: a folder without one has no owner.
-        const std::string text = disk.look(owner).exists ? disk.read_text(owner, most_head_bytes) : "";
-        const std::int64_t sign = disk.look(folder).exists ? last_change(disk, folder) : disk.look(owner).modified;
-        if (!owner_is_gone(text, sign, now)) continue;
+        const files::status owned = disk.look(owner);
+        const std::int64_t sign = disk.look(folder).exists ? last_change(disk, folder) : owned.modified;
+        if (owned.exists && !owner_is_gone(disk.read_text(owner, most_head_bytes), sign, now)) continue;
         if (disk.look(folder).exists) discard(disk, directory, folder);
         disk.remove_tree(owner);
     }

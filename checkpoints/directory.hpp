@@ -24,7 +24,8 @@ struct candidate {
     std::optional<checkpoint::head> head;  // none: `problem` says why
     std::string problem;
 };
-// Every folder with a manifest, newest commit first, those whose head is damaged before all others.
+// Every folder with a manifest, newest commit first; before all others those whose head is damaged, or that may not be
+// looked into.
 std::vector<candidate> candidates(const files::disk& disk, const std::string& directory);
 std::int64_t highest_sequence(const files::disk& disk, const std::string& directory);
 

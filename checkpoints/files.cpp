@@ -52,6 +52,15 @@ std::string sentence(action what, const std::string& path, int number) {
                        number);
 }
 
+// The calls that may be interrupted before they have done anything are made again.
+template <typename Call>
+int uninterrupted(Call call) {
+    for (;;) {
+        const int answer = call();
+        if (answer != -1 || errno != EINTR) return answer;
+    }
+}
+
 std::string parent_of(const std::string& path) {
     const std::size_t slash = path.rfind('/');
     return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
@@ -167,7 +176,7 @@ void file::reserve(std::int64_t bytes) {
 
 void file::sync() {
     owner_->ask_or_throw(action::sync, path_);
-    if (::fsync(descriptor_) != 0) throw failure(action::sync, path_, errno);
+    if (uninterrupted([&] { return ::fsync(descriptor_); }) != 0) throw failure(action::sync, path_, errno);
 }
 
 void file::close() {
@@ -197,14 +206,16 @@ void disk::ask_or_throw(action what, const std::string& path) const {
 
 file disk::create(const std::string& path) const {
     ask_or_throw(action::create, path);
-    const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, new_file);
+    const int descriptor =
+        uninterrupted([&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, new_file); });
     if (descriptor < 0) throw failure(action::create, path, errno);
     return {*this, path, descriptor};
 }
 
 file disk::open(const std::string& path, bool writable) const {
     ask_or_throw(action::open, path);
-    const int descriptor = ::open(path.c_str(), (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+    const int descriptor =
+        uninterrupted([&] { return ::open(path.c_str(), (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC); });
     if (descriptor < 0) throw failure(action::open, path, errno);
     return {*this, path, descriptor};
 }
@@ -292,9 +303,9 @@ void disk::remove_tree(const std::string& path) const {
 
 void disk::sync_directory(const std::string& path) const {
     ask_or_throw(action::sync, path);
-    const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int descriptor = uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
     if (descriptor < 0) throw failure(action::sync, path, errno);
-    const int number = ::fsync(descriptor) != 0 ? errno : 0;
+    const int number = uninterrupted([&] { return ::fsync(descriptor); }) != 0 ? errno : 0;
     ::close(descriptor);
     // Some file systems cannot sync a directory and need not.
     if (number != 0 && number != EINVAL && number != ENOTSUP) throw failure(action::sync, path, number);

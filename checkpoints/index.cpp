@@ -166,9 +166,17 @@ private:
                 "create a dataset"};
     }
 
+    // HDF5 takes '%' in the name of a source for the start of a pattern ("%b"); "%%" is the letter itself.
+    static std::string without_patterns(const std::string& name) {
+        std::string escaped;
+        for (const char letter : name) escaped.append(letter == '%' ? 2 : 1, letter);
+        return escaped;
+    }
+
     void map(hid_t creation, const std::vector<std::int64_t>& dims, const hdf5::space& whole, const piece& part) {
         const extent& from = what_.extents[static_cast<std::size_t>(part.extent)];
         const std::string& file = what_.files[static_cast<std::size_t>(from.file)].name;
+        const std::string dataset = without_patterns(from.dataset);
         const hdf5::space source = hdf5::make_space({{dataset_counts_.at({from.file, from.dataset})}});
         std::int64_t at = from.first + part.offset;
         for (const box& piece_of : boxes(dims, part.first, part.count)) {
@@ -180,8 +188,7 @@ private:
             hdf5::ask(H5Sselect_hyperslab(whole.get(), H5S_SELECT_SET, start.data(), nullptr, extents.data(), nullptr),
                       "select");
             hdf5::ask(H5Sselect_hyperslab(source.get(), H5S_SELECT_SET, &first, nullptr, &count, nullptr), "select");
-            hdf5::ask(H5Pset_virtual(creation, whole.get(), file.c_str(), from.dataset.c_str(), source.get()),
-                      "map a part");
+            hdf5::ask(H5Pset_virtual(creation, whole.get(), file.c_str(), dataset.c_str(), source.get()), "map a part");
             at += static_cast<std::int64_t>(count);
         }
         hdf5::ask(H5Sselect_all(whole.get()), "select");

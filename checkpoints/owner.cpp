@@ -51,8 +51,9 @@ bool owner_is_gone(const std::string& text, std::int64_t last_sign, std::int64_t
     std::string where, start;
     long process = 0;
     std::getline(lines, where);
-    if (!(lines >> process) || process <= 0 || process > INT32_MAX) return true;
-    if (where != machine()) return now - last_sign > silence;
+    const bool known = lines >> process && process > 0 && process <= INT32_MAX;
+    // Without a process in it the owner is perhaps about to write it.
+    if (!known || where != machine()) return now - last_sign > silence;
     lines >> start;
     if (::kill(static_cast<pid_t>(process), 0) != 0 && errno == ESRCH) return true;
     return start_of(static_cast<pid_t>(process)) != start;

@@ -92,9 +92,12 @@ void saving::begin() {
     uuid_ = same_everywhere(uuid_);
     std::string packed;
     phase("listing what this rank owns", [&] { packed = pack(mine_ = contribution_of(state_, ranks_)); });
-    std::vector<contribution> all;
-    for (const std::string& one : gather_all(packed)) all.push_back(unpack(one));
-    phase("planning", [&] { plan_ = make_plan(all, ranks_.data_size(), what_.ranks_per_file, uuid_); });
+    const std::vector<std::string> told = gather_all(packed);
+    phase("planning", [&] {
+        std::vector<contribution> all;
+        for (const std::string& one : told) all.push_back(unpack(one));
+        plan_ = make_plan(all, ranks_.data_size(), what_.ranks_per_file, uuid_);
+    });
     part_layout layout;
     phase("making the parts", [&] {
         if (leads()) make_part(layout);
@@ -212,6 +215,8 @@ void saving::write_index() {
     to.close();
     const std::string written = disk_.read_text(path, index.bytes);
     all.index_bytes = static_cast<std::int64_t>(written.size());
+    require(all.index_bytes == index.bytes, code::io, "{} has {} bytes where {} were written", path, all.index_bytes,
+            index.bytes);
     all.index_sum = crc32c::of(written);
 }
 

@@ -31,8 +31,7 @@ private:
     void attempt(const std::function<void()>& part) {
         try {
             part();
-        } catch (const error& problem) {
-            if (problem.which() != code::checkpoint) throw;
+        } catch (const damage& problem) {
             found_.problems.push_back(problem.what());
         }
     }

@@ -17,7 +17,8 @@ struct verification {
 };
 
 // The manifest's sums and numbers, every file's length, frame and identity, and the index. `full`: every block of data
-// too. `progress` (may be empty) is told how many bytes of data are done. Throws code::io where reading itself fails.
+// too. `progress` (may be empty) is told how many bytes of data are done. Throws code::io where reading itself
+// fails, code::checkpoint where there is no manifest or one of another format.
 verification verify(const files::disk& disk, const std::string& folder, bool full,
                     const std::function<void(std::int64_t)>& progress = {});
 

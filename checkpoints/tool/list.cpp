@@ -60,9 +60,8 @@ std::string checkpoint_at(const std::string& path) {
     const files::disk disk;
     if (!disk.look(path).directory) return "";
     if (disk.look(files::join(path, checkpoint::manifest_name)).exists) return path;
-    for (const checkpoint::candidate& one : checkpoint::candidates(disk, path))
-        if (one.head) return files::join(path, one.tag);
-    return "";
+    const std::vector<checkpoint::candidate> found = checkpoint::candidates(disk, path);
+    return found.empty() ? "" : files::join(path, found.front().tag);
 }
 
 int list(const options& what) {

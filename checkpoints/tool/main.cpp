@@ -2,7 +2,6 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
-#include "core/error.hpp"
 #include "tool.hpp"
 
 namespace {
@@ -19,9 +18,6 @@ CLI::App* add_command(CLI::App& to, const char* name, const char* text, options&
 int run(int (*command)(const options&), const options& what) {
     try {
         return command(what);
-    } catch (const zero::error& problem) {
-        std::fprintf(stderr, "zero-ckpt: %s\n", problem.what());
-        return problem.which() == zero::code::checkpoint ? zero::tool::nothing_there : zero::tool::not_readable;
     } catch (const std::exception& problem) {
         std::fprintf(stderr, "zero-ckpt: %s\n", problem.what());
         return zero::tool::not_readable;

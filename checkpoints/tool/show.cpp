@@ -101,7 +101,7 @@ void print_text(const manifest& what, const std::string& folder) {
 int show(const options& what) {
     const std::string folder = checkpoint_at(what.path);
     if (folder.empty()) {
-        fmt::print(stderr, "zero-ckpt: there is no whole checkpoint in {}\n", what.path);
+        fmt::print(stderr, "zero-ckpt: there is no checkpoint in {}\n", what.path);
         return nothing_there;
     }
     try {

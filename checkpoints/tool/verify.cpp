@@ -55,7 +55,7 @@ std::int64_t data_bytes(const std::string& folder) {
 int verify(const options& what) {
     const std::string folder = checkpoint_at(what.path);
     if (folder.empty()) {
-        fmt::print(stderr, "zero-ckpt: there is no whole checkpoint in {}\n", what.path);
+        fmt::print(stderr, "zero-ckpt: there is no checkpoint in {}\n", what.path);
         return nothing_there;
     }
     checkpoint::verification found;

@@ -29,6 +29,7 @@ struct reduce_scatter_request {
     dtype sum_type = dtype::f32;   // f32 or f64
     dtype travel_type = dtype::f32;// this rank's contribution goes over the wire in this type (ranks may differ:
                                    // receivers tell from the length); the own contribution is not rounded
+    bool short_source = false;     // source holds elements of travel_type instead; then target lies outside of it
     dtype short_type = dtype::f32; // bf16 or f16: what contributions of 2 bytes per element are. Needed where others
                                    // may send such although the own travel_type is wider; f32: none is expected
     std::int64_t slice = 0;        // elements per slot
@@ -50,6 +51,10 @@ struct all_gather_request {
                                            // that is not a receiver
     int root = -1;                         // -1: everyone receives; else only that rank
 };
+
+inline dtype source_type(const reduce_scatter_request& what) noexcept {
+    return what.short_source ? what.travel_type : what.sum_type;
+}
 
 enum class combine { sum, maximum };
 

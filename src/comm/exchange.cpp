@@ -193,10 +193,10 @@ void exchange::send_chunk(std::size_t which, reduction& one) {
     for (int step = 1; step < ranks_; ++step) {
         const int owner = (rank_ + step) % ranks_;  // everyone starts with another owner
         const std::int64_t from = partition::slot_of_rank(nodes_, owner) * what.slice + first;
-        const void* data = bytes_at(what.source, from * size_of(what.sum_type));
-        if (what.travel_type != what.sum_type) {
+        const void* data = bytes_at(what.source, from * size_of(source_type(what)));
+        if (what.travel_type != source_type(what)) {
             std::byte* shorter = send_place(which, step - 1);
-            vector::convert(what.travel_type, shorter, what.sum_type, data, count);
+            vector::convert(what.travel_type, shorter, source_type(what), data, count);
             data = shorter;
         }
         for (std::int64_t k = 0; k < cut.number(); ++k) {
@@ -220,8 +220,8 @@ void exchange::sum_chunk(std::size_t which, reduction& one) {
             types_[from] = arrived(which, peer, one);
         }
         const std::int64_t own = partition::slot_of_rank(nodes_, rank_) * what.slice + first;
-        sources_[static_cast<std::size_t>(rank_)] = bytes_at(what.source, own * wide);
-        types_[static_cast<std::size_t>(rank_)] = what.sum_type;
+        sources_[static_cast<std::size_t>(rank_)] = bytes_at(what.source, own * size_of(source_type(what)));
+        types_[static_cast<std::size_t>(rank_)] = source_type(what);
         // Tile by tile, so that `finished` finds the sum in the nearest cache.
         for (std::int64_t done = 0; done < count; done += tile) {
             const std::int64_t n = std::min(tile, count - done);

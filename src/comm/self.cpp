@@ -23,14 +23,15 @@ public:
     void finish() override {
         if (done_) return;
         done_ = true;
-        const std::int64_t wide = size_of(what_.sum_type);
+        const dtype type = source_type(what_);
+        const std::int64_t wide = size_of(what_.sum_type), width = size_of(type);
         const chunks parts{what_.slice, chunk};
         for (std::int64_t k = 0; k < parts.number(); ++k) {
-            const void* from = static_cast<const std::byte*>(what_.source) + parts.first(k) * wide;
+            const void* from = static_cast<const std::byte*>(what_.source) + parts.first(k) * width;
             void* to = static_cast<std::byte*>(what_.target) + parts.first(k) * wide;
             const bool in_place = from == to && !what_.add;
             if (!in_place)
-                vector::ordered_sum(what_.sum_type, to, what_.add, &from, &what_.sum_type, 1, parts.count(k));
+                vector::ordered_sum(what_.sum_type, to, what_.add, &from, &type, 1, parts.count(k));
             if (what_.finished) what_.finished(parts.first(k), parts.count(k));
         }
     }

@@ -18,7 +18,7 @@ namespace zero {
 namespace {
 
 constexpr std::int64_t mebibyte = 1 << 20;
-constexpr std::int64_t smallest_mapping = mebibyte;
+constexpr std::int64_t smallest_mapping = mebibyte / 4;
 constexpr std::int64_t huge_page = 2 * mebibyte;
 constexpr std::int64_t aligned_to_huge_pages = 16 * mebibyte;  // from here on; smaller ones would waste address space
 constexpr std::int64_t worth_a_forecast = 16 * mebibyte;       // from here on the machine is asked first
@@ -105,13 +105,26 @@ buffer::buffer(ledger& book, purpose why, std::int64_t bytes, memory_kind kind) 
 buffer::~buffer() {
     if (data_ == nullptr) return;
     if (mapped_ > 0) {
-        const auto into_page =
-            reinterpret_cast<std::uintptr_t>(data_) % static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-        ::munmap(data_ - into_page, static_cast<std::size_t>(mapped_));  // unlocks too
+        ::munmap(mapping(), static_cast<std::size_t>(mapped_));  // unlocks too
     } else {
         std::free(data_);
     }
+    if (!resting_) book_->remove(place::host, why_, bytes_);
+}
+
+std::byte* buffer::mapping() const noexcept {
+    return data_ - reinterpret_cast<std::uintptr_t>(data_) % static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+}
+
+void buffer::rest() noexcept {
+    resting_ = true;
+    ::madvise(mapping(), static_cast<std::size_t>(mapped_), MADV_FREE);
     book_->remove(place::host, why_, bytes_);
+}
+
+void buffer::wake() noexcept {
+    resting_ = false;
+    book_->add(place::host, why_, bytes_);
 }
 
 buffer::buffer(buffer&& other) noexcept
@@ -120,7 +133,8 @@ buffer::buffer(buffer&& other) noexcept
       data_(std::exchange(other.data_, nullptr)),
       bytes_(std::exchange(other.bytes_, 0)),
       mapped_(std::exchange(other.mapped_, 0)),
-      locked_(std::exchange(other.locked_, false)) {}
+      locked_(std::exchange(other.locked_, false)),
+      resting_(std::exchange(other.resting_, false)) {}
 
 buffer& buffer::operator=(buffer&& other) noexcept {
     buffer taken(std::move(other));
@@ -130,6 +144,7 @@ buffer& buffer::operator=(buffer&& other) noexcept {
     std::swap(bytes_, taken.bytes_);
     std::swap(mapped_, taken.mapped_);
     std::swap(locked_, taken.locked_);
+    std::swap(resting_, taken.resting_);
     return *this;
 }
 

@@ -24,6 +24,11 @@ public:
     std::byte* data() const noexcept { return data_; }
     std::int64_t bytes() const noexcept { return bytes_; }
     bool locked() const noexcept { return locked_; }
+    bool can_rest() const noexcept { return mapped_ > 0 && !locked_; }
+    // Out of the ledger: the system may take the pages back whenever it is short (MADV_FREE), and until then wake() costs
+    // no page faults. The bytes are lost.
+    void rest() noexcept;
+    void wake() noexcept;
     explicit operator bool() const noexcept { return data_ != nullptr; }
 
 private:
@@ -33,6 +38,8 @@ private:
     std::int64_t bytes_ = 0;
     std::int64_t mapped_ = 0;  // length of the mapping; 0: from the heap
     bool locked_ = false;
+    bool resting_ = false;
+    std::byte* mapping() const noexcept;
 };
 
 }  // namespace zero

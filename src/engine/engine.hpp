@@ -113,6 +113,7 @@ public:
     progress_state progress() const;
     void restore(const progress_state& from);
     void adopt();                                             // (c) owned parts were rewritten: values (and in stage 0 states) everywhere follow
+    bool gathers_meet() const noexcept;                       // gathers communicate: some tensor is held in slices, or calls are compared
     bool window_open() const noexcept;                        // between the first reduce and the step that ends the window
     agreement& agree() noexcept { return *agreement_; }
     comm::communicator& ranks() noexcept { return *ranks_; }
@@ -143,7 +144,6 @@ private:
     void spread_initial_values();
 
     // whole.cpp
-    bool gathers_meet() const;                                // gathers communicate: some tensor is held in slices
     const tensor& checked(int id, const char* call) const;
     const tensor& checked_root(int id, int root, const char* call) const;
     void check_state(const tensor& t, const std::string& state, const char* call) const;

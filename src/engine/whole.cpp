@@ -12,7 +12,8 @@
 
 namespace zero {
 
-bool engine::gathers_meet() const {
+bool engine::gathers_meet() const noexcept {
+    if (!committed()) return false;
     if (settings_.sanity_checks) return true;
     const auto buckets = layout_.buckets();
     return std::any_of(buckets.begin(), buckets.end(), [](const auto& b) { return !b.whole_values; });
@@ -35,9 +36,21 @@ namespace {
 
 using wish = stage::gathered::wish;
 
-// Votes travel as maxima: the largest lacking, the smallest ahead.
-std::array<std::int64_t, 2> votes_of(const wish& mine) { return {mine.lacking ? 1 : 0, -mine.ahead}; }
-wish wish_of(const std::array<std::int64_t, 2>& votes) { return {votes[0] != 0, -votes[1]}; }
+// Votes travel as maxima: the largest lacking, the smallest ahead. When a rank fails, what the others prepared goes again.
+template <typename Prepare>
+wish agree_on_copies(agreement& over, stage::gathered& copies, const call& what, const Prepare& prepare) {
+    std::array<std::int64_t, 2> votes{0, 0};
+    try {
+        over.enter(what, [&] {
+            const wish mine = prepare();
+            votes = {mine.lacking ? 1 : 0, -mine.ahead};
+        }, votes);
+    } catch (...) {
+        copies.give_up();
+        throw;
+    }
+    return {votes[0] != 0, -votes[1]};
+}
 
 }  // namespace
 
@@ -52,7 +65,7 @@ void engine::gather_list(std::span<const int> ids, void** values) {
     const auto check = [&] {
         for (int id : ids) checked(id, "zero_gather");
     };
-    if (!committed() || !gathers_meet()) {
+    if (!gathers_meet()) {
         check();
         for (std::size_t i = 0; i < ids.size(); ++i) {
             ++run_->holders[static_cast<std::size_t>(ids[i])];
@@ -63,13 +76,11 @@ void engine::gather_list(std::span<const int> ids, void** values) {
     }
     auto& copies = stage_->copies();
     std::vector<int> sliced;  // those that are not whole anyway
-    std::array<std::int64_t, 2> votes{0, 0};
-    agreement_->enter(calls::gather(digest(ids.data(), ids.size_bytes())), [&] {
+    const wish agreed = agree_on_copies(*agreement_, copies, calls::gather(digest(ids.data(), ids.size_bytes())), [&] {
         check();
         std::copy_if(ids.begin(), ids.end(), std::back_inserter(sliced), [&](int id) { return !stage_->is_whole(id); });
-        if (!sliced.empty()) votes = votes_of(copies.prepare(sliced));
-    }, votes);
-    const wish agreed = wish_of(votes);
+        return sliced.empty() ? wish{false, 0} : copies.prepare(sliced);
+    });
     for (int id : sliced) copies.begin(id, agreed);
     if (!sliced.empty()) copies.look_ahead(sliced, agreed);
     for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -85,17 +96,16 @@ void engine::gather_list(std::span<const int> ids, void** values) {
 }
 
 void engine::prefetch(int id) {
-    if (!committed() || !gathers_meet()) {
+    if (!gathers_meet()) {
         checked(id, "zero_prefetch");
         return;  // whole values are there already
     }
     const int ids[1] = {id};
-    std::array<std::int64_t, 2> votes{0, 0};
-    agreement_->enter(calls::prefetch(digest_of({id})), [&] {
+    const wish agreed = agree_on_copies(*agreement_, stage_->copies(), calls::prefetch(digest_of({id})), [&] {
         checked(id, "zero_prefetch");
-        if (!stage_->is_whole(id)) votes = votes_of(stage_->copies().prepare(ids));
-    }, votes);
-    if (!stage_->is_whole(id)) stage_->copies().prefetch(id, wish_of(votes));
+        return stage_->is_whole(id) ? wish{false, 0} : stage_->copies().prepare(ids);
+    });
+    if (!stage_->is_whole(id)) stage_->copies().prefetch(id, agreed);
 }
 
 void engine::release(int id) {
@@ -110,8 +120,8 @@ void engine::release_list(std::span<const int> ids) {
     for (std::size_t i = 0; i < ids.size(); ++i) {  // all or nothing: each must have as many gathers as the list has releases
         const auto& t = checked(ids[i], "zero_release_list");
         const auto wanted = std::count(ids.begin(), ids.end(), ids[i]);
-        const bool held = stage_->is_whole(ids[i]) ? run_->holders[static_cast<std::size_t>(ids[i])] >= wanted : stage_->copies().is_open(ids[i]);
-        require(held, code::state, "'{}' is released but not gathered: every zero_release needs a zero_gather before it", t.name);
+        const int held = stage_->is_whole(ids[i]) ? run_->holders[static_cast<std::size_t>(ids[i])] : stage_->copies().holders(ids[i]);
+        require(held >= wanted, code::state, "'{}' is released but not gathered: every zero_release needs a zero_gather before it", t.name);
     }
     for (int id : ids) release(id);
 }

@@ -2,6 +2,7 @@
 #include "stage/gathered.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "core/agreement.hpp"
 #include "core/error.hpp"
@@ -12,21 +13,31 @@ void gathered::make_room(int tensor) {
     if (copies_.count(tensor) != 0) return;
     const auto& b = all_.bucket(all_.space.where(tensor).bucket);
     copy fresh;
-    fresh.memory = buffer(all_.book, purpose::gathered, b.padded * size_of(b.type));
+    fresh.memory = spares_.take(b.padded * size_of(b.type));
     copies_[tensor] = std::move(fresh);
     live_ += count(tensor);
 }
 
-bool gathered::lacks(int tensor) {
-    const auto& t = all_.tensors.at(tensor);
+// All tensors of a call fit under the cap together, or none is taken.
+void gathered::keep_below_cap(std::span<const int> tensors) {
     const std::int64_t cap = all_.how.max_live_parameters;
-    if (copies_.count(tensor) == 0 && live_ + t.count > cap) {
-        drop_idle();  // copies that nobody holds are a courtesy: they go first
-        require(live_ + t.count <= cap, code::memory,
-                "gathering '{}' ({} elements) would make {} elements live, more than zero_optimization.stage3_max_live_parameters = {}: "
-                "release other tensors first or raise that key", t.name, t.count, live_ + t.count, cap);
-    }
-    make_room(tensor);
+    const auto wanted = [&] {
+        std::set<int> fresh;
+        for (int tensor : tensors)
+            if (copies_.count(tensor) == 0) fresh.insert(tensor);
+        std::int64_t elements = 0;
+        for (int tensor : fresh) elements += count(tensor);
+        return elements;
+    };
+    if (live_ + wanted() > cap) drop_idle();  // copies that nobody holds are a courtesy: they go first
+    const std::int64_t elements = wanted();
+    const auto others = tensors.size() > 1 ? fmt::format(" and {} more", tensors.size() - 1) : std::string();
+    require(live_ + elements <= cap, code::memory,
+            "gathering '{}'{} ({} elements) would make {} elements live, more than zero_optimization.stage3_max_live_parameters = {}: "
+            "release other tensors first or raise that key", all_.tensors.at(tensors.front()).name, others, elements, live_ + elements, cap);
+}
+
+bool gathered::lacks(int tensor) const {
     const auto& c = copies_.at(tensor);
     const bool here = c.ready && (c.holders > 0 ||
         digest(c.memory.data(), static_cast<std::size_t>(c.memory.bytes())) == c.digest);
@@ -34,16 +45,22 @@ bool gathered::lacks(int tensor) {
 }
 
 gathered::wish gathered::prepare(std::span<const int> tensors) {
-    forget_plan();  // of a call that failed elsewhere
     wish mine{false, 0};
-    for (int tensor : tensors) mine.lacking |= lacks(tensor);
+    keep_below_cap(tensors);
+    for (int tensor : tensors) {
+        make_room(tensor);
+        mine.lacking |= lacks(tensor);
+    }
     mine.ahead = room_ahead(tensors.size());
     return mine;
 }
 
-void gathered::forget_plan() {
-    for (int tensor : planned_) drop(tensor);
+void gathered::give_up() {
     planned_.clear();
+    for (auto it = copies_.begin(); it != copies_.end();) {
+        const auto& [tensor, c] = *it++;
+        if (c.holders == 0 && !c.ready && !c.travel) drop(tensor);
+    }
 }
 
 void gathered::transfer(int tensor) {
@@ -95,8 +112,8 @@ void* gathered::finish(int tensor) {
 }
 
 void gathered::prefetch(int tensor, const wish& agreed) {
-    forget_plan();
     begin(tensor, agreed);
+    give_up();  // what was planned behind it: that belongs to gathers
 }
 
 void gathered::follow_record(int tensor) {
@@ -161,9 +178,9 @@ void gathered::release(int tensor) {
     if (--found->second.holders == 0 && found->second.digest == 0) drop(tensor);
 }
 
-bool gathered::is_open(int tensor) const {
+int gathered::holders(int tensor) const {
     const auto found = copies_.find(tensor);
-    return found != copies_.end() && found->second.holders > 0;
+    return found == copies_.end() ? 0 : found->second.holders;
 }
 
 bool gathered::any_open() const {
@@ -192,6 +209,7 @@ void gathered::drop(int tensor) {
     const auto found = copies_.find(tensor);
     if (found->second.travel) found->second.travel->finish();  // never leave a message half received
     live_ -= count(tensor);
+    spares_.give_back(std::move(found->second.memory));
     copies_.erase(found);
 }
 

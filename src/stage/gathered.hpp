@@ -7,13 +7,14 @@
 #include <span>
 #include <vector>
 
+#include "device/spares.hpp"
 #include "stage/storage.hpp"
 
 namespace zero::stage {
 
 class gathered {
 public:
-    gathered(const context& all, storage& memory) : all_(all), memory_(memory) {}
+    gathered(const context& all, storage& memory) : all_(all), memory_(memory), spares_(all.book, purpose::gathered) {}
 
     // A gather in parts. prepare() is local and runs inside an agreement: it checks the live cap, makes room for all tensors
     // of the call, plans prefetches behind the last of them, and says what this rank lacks. With the agreed answer (largest
@@ -24,12 +25,14 @@ public:
         std::int64_t ahead = 0; // entries of the record that this rank has room to prefetch
     };
     wish prepare(std::span<const int> tensors);
+    void give_up();                               // takes back what prepare() made room for and no transfer began to fill
     void begin(int tensor, const wish& agreed);   // starts the transfer (several may be started before the first is finished)
     void look_ahead(std::span<const int> tensors, const wish& agreed);
     void* finish(int tensor);
     void prefetch(int tensor, const wish& agreed);  // begin without counting a gather
     void release(int tensor);                   // code::state when it is not gathered
-    bool is_open(int tensor) const;             // gathered and not released
+    int holders(int tensor) const;              // gathers without their release
+    bool is_open(int tensor) const { return holders(tensor) > 0; }
     bool any_open() const;
     void refresh_open();                        // values have changed under copies that somebody holds (collective)
     void end_of_step();                         // closes the record, drops what nobody holds
@@ -48,15 +51,16 @@ private:
     void drop(int tensor);
     void transfer(int tensor);
     void follow_record(int tensor);
-    bool lacks(int tensor);
+    void keep_below_cap(std::span<const int> tensors);
+    bool lacks(int tensor) const;
     std::int64_t room_ahead(std::size_t behind);          // the next `behind` entries are gathered by this very call
-    void forget_plan();
     bool stays_by_record(std::size_t position) const;     // the copy of that entry is kept until then anyway
     std::int64_t distance_to_next_use(int tensor) const;  // elements gathered in between; -1: not in the record again
     std::int64_t count(int tensor) const { return all_.tensors.at(tensor).count; }
 
     const context& all_;
     storage& memory_;
+    spares spares_;
     std::map<int, copy> copies_;
     std::vector<int> record_;                   // order of gathers in the first step
     bool recorded_ = false;

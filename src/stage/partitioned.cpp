@@ -15,7 +15,7 @@ class partitioned final : public sharded {
 public:
     partitioned(const context& all, bool whole_gradients)
         : sharded(all, {whole_gradients || all.alone(), false},
-                  whole_gradients ? reducer::holds::whole_sums : reducer::holds::ring) {}
+                  whole_gradients ? assembly::holds::whole_sums : assembly::holds::ring) {}
 
     void update(const update_numbers& numbers) override {
         updater_.run(numbers);

@@ -31,21 +31,10 @@ void clear(std::byte* from, const std::byte* to) {
 
 }  // namespace
 
-reducer::reducer(const context& all, storage& memory, holds how) : all_(all), memory_(memory), how_(how) {
+reducer::reducer(const context& all, storage& memory, assembly::holds how)
+    : all_(all), memory_(memory), how_(how), desk_(all, memory, how) {
     passengers_.resize(static_cast<std::size_t>(all.tensors.count()));
     coaches_.resize(static_cast<std::size_t>(all.buckets()));
-    if (how_ == holds::whole_sums) return;
-    std::int64_t largest = 0;
-    int trainable = 0;
-    for (const auto& b : all.space.buckets()) {
-        if (!b.trainable) continue;
-        ++trainable;
-        largest = std::max(largest, b.padded * size_of(sum_type(b.type)));
-    }
-    for (int i = 0; i < std::min(ring_size, trainable); ++i) {
-        ring_.emplace_back(all.book, purpose::communication, largest);
-        free_.push_back(&ring_.back());
-    }
 }
 
 bool reducer::travels(int bucket) const {
@@ -65,6 +54,7 @@ void reducer::begin_window(std::vector<char> active, std::vector<char> counted, 
     micro_step_ = 0;
     divisor_ = divisor;
     totals_ = {};
+    if (how_ == assembly::holds::whole_sums) desk_.begin(micro_steps == 1);
     begin_micro_step();
 }
 
@@ -74,14 +64,11 @@ void reducer::begin_micro_step() {
     for (auto& p : passengers_) {
         p.handed = 0;
         p.direct = p.handoff_open = false;
-        if (how_ == holds::ring) p.touched = false;
+        if (how_ == assembly::holds::ring) p.touched = false;
     }
-    if (how_ == holds::ring)
-        for (auto& c : coaches_) c.narrow = true;
-}
-
-std::byte* reducer::source(int bucket) {
-    return how_ == holds::whole_sums ? memory_.gradients(bucket) : coach_of(bucket).staging->data();
+    if (how_ == assembly::holds::whole_sums) return;
+    for (auto& c : coaches_) c.narrow = true;
+    desk_.begin(true);
 }
 
 std::byte* reducer::own_target(int bucket) const {
@@ -97,45 +84,24 @@ bool reducer::has_pending(int tensor) const {
 }
 
 void reducer::board(int bucket) {
-    auto& coach = coach_of(bucket);
-    if (how_ == holds::whole_sums || coach.staging != nullptr) return;
-    if (free_.empty() && !under_way_.empty()) wait_for_oldest();
-    if (free_.empty()) {  // buckets came out of order: nothing to wait for, so the ring grows
-        ring_.emplace_back(all_.book, purpose::communication, ring_.front().bytes());
-        free_.push_back(&ring_.back());
-        all_.logger.once(log_level::info, "gradients are handed over out of the usual order: more staging buckets are kept");
-    }
-    coach.staging = free_.back();
-    free_.pop_back();
-    clear_gaps(bucket, coach.staging->data());
-}
-
-void reducer::clear_gaps(int bucket, std::byte* base) const {
-    const auto& b = all_.bucket(bucket);
-    const std::int64_t width = size_of(sum_type(b.type));
-    std::int64_t end = 0;
-    for (int id : b.tensors) {
-        const std::int64_t start = all_.space.where(id).offset;
-        clear(base + end * width, base + start * width);
-        end = start + all_.tensors.at(id).count;
-    }
-    clear(base + end * width, base + b.padded * width);
+    if (!desk_.is_open(bucket) && !desk_.has_room() && !under_way_.empty()) wait_for_oldest();
+    desk_.open(bucket);
 }
 
 void* reducer::buffer_for(int tensor) {
     auto& p = passenger_of(tensor);
     const auto& t = all_.tensors.at(tensor);
-    const auto& seat = all_.space.where(tensor);
-    const std::int64_t width = size_of(sum_type(t.type));
+    const int bucket = all_.space.where(tensor).bucket;
     if (t.count == 0) return nullptr;
     if (p.handoff_open) return p.handoff.data();
-    if (p.direct) return source(seat.bucket) + seat.offset * width;
-    if (sum_type(t.type) == t.type && !p.touched && !coach_of(seat.bucket).left) {
-        board(seat.bucket);
-        std::byte* place = source(seat.bucket) + seat.offset * width;
-        clear(place, place + t.count * width);
-        p.direct = true;
-        return place;
+    if (p.direct) return desk_.at(tensor);
+    if (!p.touched && !coach_of(bucket).left) {
+        board(bucket);
+        if (desk_.form(bucket) == t.type) {
+            desk_.clear(tensor);
+            p.direct = true;
+            return desk_.at(tensor);
+        }
     }
     if (!p.handoff) p.handoff = buffer(all_.book, purpose::handoff, t.bytes());
     else clear(p.handoff.data(), p.handoff.data() + t.bytes());
@@ -143,35 +109,57 @@ void* reducer::buffer_for(int tensor) {
     return p.handoff.data();
 }
 
-void reducer::accumulate(int tensor, std::byte* place, double factor, const void* gradient, bool assign) {
+void reducer::accumulate(int tensor, std::byte* place, double factor, const void* gradient, bool assign) const {
     const auto& t = all_.tensors.at(tensor);
-    if (factor == 0) {  // reads nothing
-        if (assign) clear(place, place + t.count * size_of(sum_type(t.type)));
-        return;
-    }
     vector::accumulate(sum_type(t.type), place, t.type, gradient, factor, t.count, assign);
+}
+
+bool reducer::somebody_builds_in(int bucket) const {
+    const auto& ids = all_.bucket(bucket).tensors;
+    return std::any_of(ids.begin(), ids.end(), [&](int id) { return passengers_[static_cast<std::size_t>(id)].direct; });
+}
+
+// Into the bucket, which is open. `gradient` may be the tensor's own place.
+void reducer::add_here(int tensor, double factor, const void* gradient) {
+    auto& p = passenger_of(tensor);
+    const auto& t = all_.tensors.at(tensor);
+    const int bucket = all_.space.where(tensor).bucket;
+    const bool in_place = gradient == desk_.at(tensor), first = in_place || !p.touched;
+    if (first && factor == 0) {  // reads nothing
+        desk_.clear(tensor);
+    } else if (first && factor == 1) {
+        if (in_place) return;
+        if (desk_.is_short(bucket)) vector::convert(t.type, desk_.at(tensor), t.type, gradient, t.count);
+        else accumulate(tensor, desk_.at(tensor), 1, gradient, true);
+    } else if (factor != 0) {
+        coach_of(bucket).narrow = false;
+        if (desk_.is_short(bucket)) desk_.widen(bucket);
+        if (in_place) gradient = nullptr;  // widened with the bucket
+        std::byte* place = desk_.at(tensor);
+        if (gradient != nullptr) accumulate(tensor, place, factor, gradient, first);
+        else vector::accumulate(desk_.form(bucket), place, desk_.form(bucket), place, factor, t.count, true);
+    }
 }
 
 void reducer::add(int tensor, double factor, const void* gradient) {
     auto& p = passenger_of(tensor);
     const auto& t = all_.tensors.at(tensor);
-    const auto& seat = all_.space.where(tensor);
-    auto& coach = coach_of(seat.bucket);
-    const bool own_buffer = gradient == nullptr && t.count > 0;
+    const int bucket = all_.space.where(tensor).bucket;
+    auto& coach = coach_of(bucket);
     if (t.count > 0 && coach.active) {
-        const std::int64_t width = size_of(sum_type(t.type));
-        if (own_buffer && p.direct) {
-            std::byte* place = source(seat.bucket) + seat.offset * width;
-            if (factor != 1) accumulate(tensor, place, factor, place, true);
-            p.direct = false;
-            p.touched = true;
-        } else if (coach.left || p.direct) {  // gone, or its place is being written by the caller
-            add_late(tensor, factor, own_buffer ? p.handoff.data() : gradient);
+        const bool own_buffer = gradient == nullptr, built_here = own_buffer && p.direct;
+        if (own_buffer) gradient = built_here ? desk_.at(tensor) : p.handoff.data();
+        const bool place_in_use = p.direct && !built_here;
+        if (built_here) p.direct = false;
+        const bool as_it_is = factor == 0 || (factor == 1 && (built_here || !p.touched));
+        const auto blocked = [&] {  // its place is being written by the caller, or the bucket would have to move
+            return place_in_use || (desk_.is_open(bucket) && desk_.is_short(bucket) && !as_it_is && somebody_builds_in(bucket));
+        };
+        if (coach.left || blocked()) {
+            if (factor != 0) add_late(tensor, factor, gradient);
         } else {
-            board(seat.bucket);
-            if (factor != 1 || p.touched) coach.narrow = false;
-            accumulate(tensor, source(seat.bucket) + seat.offset * width, factor,
-                       own_buffer ? p.handoff.data() : gradient, !p.touched);
+            board(bucket);
+            add_here(tensor, factor, gradient);
             p.touched = true;
         }
         if (own_buffer) p.handoff_open = false;
@@ -203,7 +191,7 @@ bool reducer::complete(int bucket) {
 
 // Buckets leave in their fixed order only: another rank may fill them in another one.
 void reducer::depart_complete() {
-    const bool may_leave = how_ == holds::ring || (learned_ && all_.how.overlap_comm && last_micro_step());
+    const bool may_leave = how_ == assembly::holds::ring || (learned_ && all_.how.overlap_comm && last_micro_step());
     if (!may_leave) return;
     for (; next_ < all_.buckets(); ++next_) {
         if (!travels(next_)) continue;
@@ -225,33 +213,30 @@ dtype reducer::travel_type(int bucket) const {
 void reducer::depart(int bucket, bool fuse) {
     const auto& b = all_.bucket(bucket);
     const dtype sum = sum_type(b.type);
-    const std::int64_t width = size_of(sum);
     auto& coach = coach_of(bucket);
-    std::byte* base = source(bucket);
     for (int id : b.tensors) {  // what nobody handed over counts as zero
         auto& p = passenger_of(id);
-        if (p.touched && !p.direct) continue;
-        std::byte* place = base + all_.space.where(id).offset * width;
-        clear(place, place + all_.tensors.at(id).count * width);
+        if (!p.touched || p.direct) desk_.clear(id);
         p.direct = false;
     }
     const dtype wire = travel_type(bucket);
-    if (!all_.how.communication_type.empty() && wire != sum) round_through(wire, sum, base, b.padded);
+    if (!all_.how.communication_type.empty() && wire != sum) round_through(wire, sum, desk_.base(bucket), b.padded);
 
     comm::reduce_scatter_request request;
-    request.source = base;
+    request.source = desk_.base(bucket);
     request.sum_type = sum;
     request.travel_type = wire;
+    request.short_source = desk_.is_short(bucket);
     request.short_type = is_16bit(b.type) ? b.type : dtype::f32;  // other ranks may have nothing but whole 16-bit gradients
     request.slice = b.slice;
     request.target = own_target(bucket);
-    request.add = how_ == holds::ring && micro_step_ > 0;
+    request.add = how_ == assembly::holds::ring && micro_step_ > 0;
     coach.divided = fuse;
     if (fuse) {
-        request.finished = [this, bucket, sum, width](std::int64_t first, std::int64_t count) {
+        request.finished = [this, bucket, sum](std::int64_t first, std::int64_t count) {
             exact_sum aside;
             auto& squares = coach_of(bucket).counted ? totals_.squares : aside;
-            totals_.finite &= vector::divide_and_norm(sum, own_target(bucket) + first * width, divisor_, count, squares);
+            totals_.finite &= vector::divide_and_norm(sum, own_target(bucket) + first * size_of(sum), divisor_, count, squares);
         };
     }
     coach.travel = all_.ranks.start_reduce_scatter(std::move(request));
@@ -263,8 +248,7 @@ void reducer::wait_for_oldest() {
     auto& coach = coach_of(under_way_.front());
     coach.travel->finish();
     coach.travel.reset();
-    if (coach.staging != nullptr) free_.push_back(coach.staging);
-    coach.staging = nullptr;
+    desk_.close(under_way_.front());
     under_way_.pop_front();
 }
 
@@ -284,7 +268,7 @@ void reducer::divide(int bucket, double divisor) {
 void reducer::finish(bool boundary, double divisor, bool late_anywhere) {
     if (boundary) divisor_ = divisor;
     ever_late_ = ever_late_ || late_anywhere;
-    if (how_ == holds::ring || boundary) {
+    if (how_ == assembly::holds::ring || boundary) {
         for (; next_ < all_.buckets(); ++next_) {
             if (!travels(next_)) continue;
             board(next_);

@@ -1,7 +1,6 @@
 // Gradients on their way: hand-overs are added into a bucket; a bucket whose tensors have all come travels, in the
-// fixed bucket order on every rank, and leaves its reduced slice with the owner. One class for the two ways to hold
-// what has not travelled yet: sums whole (stages 0 and 1: the window's sum of micro-steps), or a small ring of staging
-// buckets (stages 2 and 3: every micro-step travels). Not here: what the stages do with the slices.
+// fixed bucket order on every rank, and leaves its reduced slice with the owner. Not here: where and in which type a
+// bucket is built up (assembly.hpp), what the stages do with the slices.
 #pragma once
 #include <deque>
 #include <map>
@@ -9,11 +8,9 @@
 #include <vector>
 
 #include "core/exact_sum.hpp"
-#include "stage/storage.hpp"
+#include "stage/assembly.hpp"
 
 namespace zero::stage {
-
-constexpr int ring_size = 2;
 
 // What the norm and overflow test of an update are made of: this rank's owned elements.
 struct totals {
@@ -23,9 +20,7 @@ struct totals {
 
 class reducer {
 public:
-    enum class holds { whole_sums, ring };
-
-    reducer(const context& all, storage& memory, holds how);
+    reducer(const context& all, storage& memory, assembly::holds how);
 
     // `active[b]`: the bucket takes part in this window (its group is not frozen). `counted[b]`: its squares count here.
     void begin_window(std::vector<char> active, std::vector<char> counted, std::int64_t micro_steps, double divisor);
@@ -47,7 +42,7 @@ private:
     struct passenger {             // per tensor
         int handed = 0;            // in this micro-step
         int expected = 0;          // hand-overs in the first micro-step; 0: not known yet
-        bool touched = false;      // its place in the source holds a sum
+        bool touched = false;      // its place in the bucket holds a sum
         bool direct = false;       // the caller builds the gradient in that place right now
         bool ever = false;         // handed over in this window
         buffer handoff;            // where the caller builds it otherwise
@@ -55,8 +50,8 @@ private:
     };
     struct carriage {                 // per bucket
         bool active = true, counted = true;
-        bool left = false, divided = false, narrow = true;
-        buffer* staging = nullptr; // ring only
+        bool left = false, divided = false;
+        bool narrow = true;        // all that it holds was handed over once, as it is: 16 bits hold it
         std::unique_ptr<comm::operation> travel;
     };
 
@@ -66,12 +61,12 @@ private:
     bool travels(int bucket) const;                       // takes part and has elements
     bool last_micro_step() const noexcept { return micro_step_ + 1 >= micro_steps_; }
 
-    std::byte* source(int bucket);                        // base of the whole bucket of sums on this rank
     void begin_micro_step();
-    void accumulate(int tensor, std::byte* place, double factor, const void* gradient, bool assign);
+    void add_here(int tensor, double factor, const void* gradient);
+    void accumulate(int tensor, std::byte* place, double factor, const void* gradient, bool assign) const;
+    bool somebody_builds_in(int bucket) const;
     void add_late(int tensor, double factor, const void* gradient);
-    void board(int bucket);                               // ring: gets a staging bucket
-    void clear_gaps(int bucket, std::byte* base) const;
+    void board(int bucket);
     bool complete(int bucket);
     void depart_complete();
     void depart(int bucket, bool fuse);
@@ -84,11 +79,10 @@ private:
 
     const context& all_;
     storage& memory_;
-    holds how_;
+    assembly::holds how_;
+    assembly desk_;
     std::vector<passenger> passengers_;
     std::vector<carriage> coaches_;
-    std::deque<buffer> ring_;
-    std::vector<buffer*> free_;
     std::deque<int> under_way_;
     std::map<int, buffer> late_;
     std::int64_t micro_steps_ = 1, micro_step_ = 0;

@@ -10,7 +10,7 @@ namespace {
 
 class replicated final : public sharded {
 public:
-    explicit replicated(const context& all) : sharded(all, {true, true}, reducer::holds::whole_sums) {}
+    explicit replicated(const context& all) : sharded(all, {true, true}, assembly::holds::whole_sums) {}
 
     void update(const update_numbers& numbers) override {
         follow({"gradient"});

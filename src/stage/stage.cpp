@@ -6,12 +6,12 @@
 namespace zero::stage {
 
 // A lone rank owns everything: its sums never wait for others, so they are kept whole in every stage.
-sharded::sharded(const context& all, const coverage& what, reducer::holds gradients_are)
+sharded::sharded(const context& all, const coverage& what, assembly::holds gradients_are)
     : all_(all),
       memory_(all_, what),
       updater_(all_, memory_, all.how.optimizer),
       copies_(all_, memory_),
-      gradients_are_(all.alone() ? reducer::holds::whole_sums : gradients_are) {}
+      gradients_are_(all.alone() ? assembly::holds::whole_sums : gradients_are) {}
 
 void sharded::take_values() {
     memory_.take_values();

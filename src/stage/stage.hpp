@@ -42,7 +42,7 @@ public:
     updater& optimizer() noexcept { return updater_; }
 
 protected:
-    sharded(const context& all, const coverage& what, reducer::holds gradients_are);
+    sharded(const context& all, const coverage& what, assembly::holds gradients_are);
     void publish_trained();                                  // every bucket that an optimizer or a caller may have changed
 
     context all_;
@@ -53,7 +53,7 @@ protected:
     std::unique_ptr<values> moves_;
 
 private:
-    reducer::holds gradients_are_;
+    assembly::holds gradients_are_;
 };
 
 std::unique_ptr<sharded> make_stage0(const context& all);  // replicated.cpp

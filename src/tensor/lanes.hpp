@@ -1,6 +1,10 @@
 // Registers of 2, 4 or 8 doubles, and the tree that sums eight numbers per atom: (k, k+4), (k, k+2), (k, k+1), the same
 // for every width, with one finished atom per lane. For the kernels only (vector_kernels.inc).
 #pragma once
+#ifdef __AVX512F__
+#include <immintrin.h>
+#endif
+
 #include "core/host_device.hpp"
 
 namespace zero::vector {
@@ -11,6 +15,24 @@ struct lane_types {
     typedef double wide __attribute__((vector_size(8 * lanes)));
     typedef float narrow __attribute__((vector_size(4 * lanes)));
 };
+
+template <typename Lane>
+ZERO_HD Lane widened(Lane value) {
+    return value;
+}
+ZERO_HD lane_types<2>::wide widened(lane_types<2>::narrow value) {
+    return __builtin_convertvector(value, lane_types<2>::wide);
+}
+ZERO_HD lane_types<4>::wide widened(lane_types<4>::narrow value) {
+    return __builtin_convertvector(value, lane_types<4>::wide);
+}
+ZERO_HD lane_types<8>::wide widened(lane_types<8>::narrow value) {
+#ifdef __AVX512F__
+    return reinterpret_cast<lane_types<8>::wide>(_mm512_maskz_cvtps_pd(0xff, reinterpret_cast<__m256>(value)));
+#else
+    return __builtin_convertvector(value, lane_types<8>::wide);  // gcc 12 would do this in two halves
+#endif
+}
 
 // Registers from and to memory of any alignment.
 template <typename Lane>

@@ -246,6 +246,8 @@ void ordered_sum(dtype sum_type, void* target, bool add, const void* const* sour
         loops().add[sum][sum](target, sources[0], 1, count);
     } else if (same && ranks >= 2 && ranks <= kernels::most_same) {
         loops().same_sum[sum][ranks](target, add, sources, 0, count);
+    } else if (sum_type == dtype::f32 && is_16bit(types[0]) && ranks <= kernels::most_same && all_of_type(types, ranks, types[0])) {
+        loops().short_sum[element_of(types[0]) - element_bf16][ranks](target, add, sources, 0, count);
     } else if (ranks == 1 && !add && target != sources[0]) {
         convert(sum_type, target, types[0], sources[0], count);
     } else {

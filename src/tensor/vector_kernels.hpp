@@ -43,6 +43,7 @@ struct kernels {
     accumulate_loop assign[sum_elements][elements];  // [sum][from]
     accumulate_loop add[sum_elements][elements];
     same_sum_loop same_sum[sum_elements][most_same + 1];  // [sum][number of sources], from 2
+    same_sum_loop short_sum[2][most_same + 1];            // bf16, f16; summed in f32, from 1 source
     square_loop squares[sum_elements][static_cast<int>(division::kinds)];
     product_loop products[sum_elements];
     split_loop split;

@@ -256,7 +256,11 @@ TEST_CASE("killed at every call") {
             how.tag = "next";
             how.hook = {};
             REQUIRE(text(save_on(2, old, place, how)) == "");
-            for (const std::string& name : names_in(place)) REQUIRE_FALSE(name.starts_with("."));  // leftovers are gone
+            for (const std::string& name : names_in(place)) {  // leftovers are gone
+                // A file of an owner that is still empty may be another job's that just begins: it is left for an hour.
+                if (name.ends_with(".owner") && std::filesystem::file_size(place + "/" + name) == 0) continue;
+                REQUIRE_FALSE(name.starts_with("."));
+            }
         }
     }
     CHECK(olds > 40);
@@ -277,7 +281,44 @@ TEST_CASE("whether an owner is gone") {
     std::string reused = mine;
     reused.insert(reused.size() - 1, "1");  // the same number, another start
     CHECK(checkpoint::owner_is_gone(reused, 0, 0));
-    const std::string elsewhere = "host" + mine;
-    CHECK_FALSE(checkpoint::owner_is_gone(elsewhere, 1000, 1000 + 60));
-    CHECK(checkpoint::owner_is_gone(elsewhere, 1000, 1000 + 7200));
+    for (const std::string& other :
+         {"host" + mine, std::string(), mine.substr(0, line)}) {  // elsewhere, not yet written
+        CHECK_FALSE(checkpoint::owner_is_gone(other, 1000, 1000 + 60));
+        CHECK(checkpoint::owner_is_gone(other, 1000, 1000 + 7200));
+    }
+}
+
+TEST_CASE("two jobs in one folder: tidying up leaves the other's beginnings alone") {
+    const temporary_folder folder;
+    const files::disk disk;
+    std::int64_t now = disk.look(folder.path().string()).modified;
+    write_file(folder / ".staging-a.owner", "");  // just made
+    checkpoint::make_staging(disk, folder.path(), "b");
+    write_file(folder / ".staging-b/part", "x");
+    std::filesystem::create_directory(folder / ".staging-c");  // nobody's
+    std::filesystem::create_directory(folder / ".trash-d");
+    checkpoint::remove_stale(disk, folder.path(), now);
+    CHECK(names_in(folder.path()) == std::vector<std::string>{".staging-a.owner", ".staging-b", ".staging-b.owner"});
+    checkpoint::remove_stale(disk, folder.path(), now + 7200);
+    CHECK(names_in(folder.path()) == std::vector<std::string>{".staging-b", ".staging-b.owner"});  // we live
+}
+
+TEST_CASE("a folder that may not be looked into stops neither save nor load") {
+    const std::vector<whole_tensor> all = small_model(1);
+    const temporary_folder folder;
+    std::filesystem::create_directories(folder / "c/lost+found");
+    const auto hook = [](int) {
+        return [](const files::request& what) {
+            return files::verdict{what.path.find("lost+found/") != std::string::npos ? EACCES : 0, -1};
+        };
+    };
+    save_options how;
+    how.hook = hook;
+    REQUIRE(text(save_on(2, all, folder / "c", how)) == "");
+    load_options back;
+    back.hook = hook;
+    const load_result found = load_on(2, all, folder / "c", back);
+    CHECK(found.equal);
+    REQUIRE(found.warnings.size() == 1);
+    CHECK_THAT(found.warnings[0], Catch::Contains("lost+found"));
 }

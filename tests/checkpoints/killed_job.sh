@@ -1,0 +1,36 @@
+#!/bin/bash
+# B36 (a): jobs of two ranks, one of which is killed at some call to the file system while it saves step 2. Another job,
+# on three ranks, then finds step 1 or step 2, whole; and the next save takes away what was left.
+# usage: killed_job.sh PROGRAM MPIEXEC [FLAGS ...] -n
+set -u
+program=$1
+shift
+launch() { local ranks=$1; shift; timeout -k 5 60 "${start[@]}" "$ranks" "$program" "$@"; }
+start=("$@")
+
+launch 2 good good || { echo "the good save failed"; exit 1; }
+old=0 new=0
+for rank in 1 0; do
+    stride=2
+    [ "$rank" = 0 ] && stride=6
+    for ((call = 0; ; call += stride)); do
+        rm -rf trial && cp -r good trial
+        launch 2 kill trial "$rank" "$call" > killed.log 2>&1
+        killed=$?
+        step=$(launch 3 look trial) || { echo "rank $rank, call $call: no whole state"; ls -laR trial; exit 1; }
+        echo "rank $rank, call $call: exit $killed, step $step"
+        if [ "$killed" = 0 ]; then
+            [ "$step" = 2 ] || { echo "a save that was not killed is not there"; exit 1; }
+            break
+        fi
+        [ "$step" = 1 ] && old=$((old + 1)) || new=$((new + 1))
+        if [ "$step" = 1 ]; then
+            launch 2 kill trial -1 -1 || { echo "rank $rank, call $call: the next save failed"; exit 1; }
+            # An owner's file that is still empty may be another job's that just begins: it stays for an hour.
+            left=$(find trial -maxdepth 1 -name '.*' ! -name . ! -empty)
+            [ -z "$left" ] || { echo "rank $rank, call $call: left behind: $left"; exit 1; }
+        fi
+    done
+done
+echo "$old times the old state, $new times the new one"
+[ "$old" -gt 5 ] && [ "$new" -gt 0 ]
