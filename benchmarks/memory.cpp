@@ -16,15 +16,15 @@ namespace {
 using benchmark::subject;
 using zero::dtype;
 
+// Without the pages that the system may take back at any time (docs/memory.md, resting gather buffers).
 std::int64_t pss() {
     std::ifstream file("/proc/self/smaps_rollup");
+    std::int64_t all = 0, lazily_free = 0;
     for (std::string word; file >> word;) {
-        if (word != "Pss:") continue;
-        std::int64_t kibibytes = 0;
-        file >> kibibytes;
-        return kibibytes * 1024;
+        if (word == "Pss:") file >> all;
+        if (word == "LazyFree:") file >> lazily_free;
     }
-    return -1;
+    return (all - lazily_free) * 1024;
 }
 
 double mebibytes(std::int64_t bytes) {

@@ -47,7 +47,7 @@ int zero_should_stop(zero_t z, int* flag) {
         engine& body = worker(z);
         std::int64_t vote[1] = {0};
         body.agree().enter(
-            {"zero_should_stop", 51, 0},
+            calls::should_stop,
             [&] {
                 need(flag, "flag");
                 vote[0] = what.stopping.wants_to_stop(body.options().real("libzero.end_time")) ? 1 : 0;

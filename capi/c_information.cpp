@@ -18,7 +18,11 @@ void write(int* to, int value) {
 }  // namespace
 
 int zero_report(zero_t z, char* text, size_t capacity, size_t* needed) {
-    return guard([&] { copy_text(worker(z).report(), text, capacity, needed); });
+    return guard([&] {
+        engine& body = worker(z);
+        const std::string whole = body.report();
+        body.agree().settle(calls::report(), [&] { copy_text(whole, text, capacity, needed); });
+    });
 }
 
 int zero_estimate(const char* config, int dtype, int ranks, int nodes, int64_t elements, int64_t largest,

@@ -16,9 +16,9 @@ void watch_signals_if_wanted(context& what) {
 }
 
 void start(MPI_Comm comm, const char* config, zero_t* z) {
-    need(z, "z");
-    *z = nullptr;
+    if (z != nullptr) *z = nullptr;
     auto made = std::make_unique<context>(&comm, config == nullptr ? std::string() : std::string(config));
+    made->body.agree().settle(calls::init(0), [&] { need(z, "z"); });  // not before: the other ranks are on their way
     watch_signals_if_wanted(*made);
     *z = add_handle(std::move(made));
 }

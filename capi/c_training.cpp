@@ -1,12 +1,8 @@
 // zero.h, "training". Each function is its engine call behind guard().
 #include "capi/context.hpp"
 
-namespace {
-
 using namespace zero;
 using namespace zero::capi;
-
-}  // namespace
 
 int zero_gradient(zero_t z, int id, void** buffer) {
     return guard([&] {

@@ -2,12 +2,8 @@
 // and a failure on one rank is carried to all (check_together).
 #include "capi/context.hpp"
 
-namespace {
-
 using namespace zero;
 using namespace zero::capi;
-
-}  // namespace
 
 int zero_fill(zero_t z, int id, const char* kind, double a, double b, uint64_t seed) {
     return guard([&] {

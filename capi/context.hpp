@@ -12,6 +12,7 @@
 #include "capi/guard.hpp"
 #include "core/error.hpp"
 #include "core/stop.hpp"
+#include "engine/calls.hpp"
 #include "engine/engine.hpp"
 #include "zero/zero.h"
 
@@ -51,7 +52,7 @@ void check_together(engine& body, const char* call_name, Check&& check) {
         check();
     } catch (...) {
         const std::exception_ptr problem = std::current_exception();
-        body.agree().enter({call_name, 50, 0}, [&] { std::rethrow_exception(problem); });
+        body.agree().enter(calls::refused(call_name), [&] { std::rethrow_exception(problem); });
         throw;
     }
 }

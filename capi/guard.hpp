@@ -1,5 +1,5 @@
 // The border of the library: inside it errors are exceptions, outside they are codes with a sentence. Every C function
-// runs its body in guard(), which is the only catch. It also sets the caller's floating-point environment aside.
+// runs its body in guard(), which is the last catch. It also sets the caller's floating-point environment aside.
 #pragma once
 #include <string>
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "engine/calls.hpp"
 #include "load.hpp"
 #include "loading.hpp"
 #include "message.hpp"
@@ -12,8 +13,6 @@
 
 namespace zero::checkpoint {
 namespace {
-
-constexpr call save_call{"zero_save", 40, 0}, load_call{"zero_load", 41, 0};
 
 const char* optimizer_name(optimizer::kind which) {
     switch (which) {
@@ -141,7 +140,7 @@ int engine_crew::model_size() const noexcept {
 }
 
 void engine_crew::settle(const std::function<void()>& local, std::uint64_t digest) {
-    of_.agree().settle({name_.name, name_.number, digest}, local);
+    of_.agree().settle({name_.name, name_.number, digest, name_.over_model}, local);
 }
 
 // Along the data ranks, then the texts of each model rank's data rank 0 along the model ranks.
@@ -178,8 +177,8 @@ void check_grid(engine& of, call name) {
 }
 
 void save(engine& from, const std::string& directory, const std::string& tag, const files::disk& disk) {
-    const contents state = open(from, save_call);
-    engine_crew ranks(from, save_call);
+    const contents state = open(from, calls::save);
+    engine_crew ranks(from, calls::save);
     save_request what{directory, tag, 1, 0, 0};
     what.ranks_per_file = static_cast<int>(std::min<std::int64_t>(from.settings().ranks_per_file, ranks.data_size()));
     what.keep_last = from.settings().keep_last;
@@ -188,8 +187,8 @@ void save(engine& from, const std::string& directory, const std::string& tag, co
 }
 
 void load(engine& into, const std::string& directory, const std::string& tag, const files::disk& disk) {
-    const contents state = open(into, load_call);
-    engine_crew ranks(into, load_call);
+    const contents state = open(into, calls::load);
+    engine_crew ranks(into, calls::load);
     const bool weights = into.settings().checkpoint_load == "weights";
     const run_state saved = load(state, ranks, disk, into.book(), into.logger(), {directory, tag, weights});
     // With the values alone a new run begins.

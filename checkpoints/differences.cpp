@@ -16,10 +16,10 @@ public:
     template <typename... Args>
     void add(fmt::format_string<Args...> format, Args&&... args) {
         if (++count_ <= most_named)
-            text_ += (text_.empty() ? "" : "; ") + fmt::format(format, std::forward<Args>(args)...);
+            text_ += (text_.empty() ? "" : "; ") + formatted(format, std::forward<Args>(args)...);
     }
     std::string text() const {
-        return count_ <= most_named ? text_ : fmt::format("{}; and {} more", text_, count_ - most_named);
+        return count_ <= most_named ? text_ : formatted("{}; and {} more", text_, count_ - most_named);
     }
 
 private:

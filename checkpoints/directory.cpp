@@ -66,7 +66,7 @@ void check_tag(const std::string& tag) {
 }
 
 std::string default_tag(std::int64_t step) {
-    return fmt::format("step-{:012}", step);
+    return formatted("step-{:012}", step);
 }
 
 std::string new_uuid() {
@@ -83,7 +83,7 @@ std::string new_uuid() {
     std::string text;
     for (std::size_t k = 0; k < bits.size(); ++k) {
         if (k == 4 || k == 6 || k == 8 || k == 10) text += '-';
-        text += fmt::format("{:02x}", bits[k]);
+        text += formatted("{:02x}", bits[k]);
     }
     return text;
 }

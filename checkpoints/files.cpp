@@ -48,7 +48,7 @@ const char* verb(action what) noexcept {
 }
 
 std::string sentence(action what, const std::string& path, int number) {
-    return fmt::format("cannot {} {}: {} (errno {})", verb(what), path, std::generic_category().message(number),
+    return formatted("cannot {} {}: {} (errno {})", verb(what), path, std::generic_category().message(number),
                        number);
 }
 

@@ -35,7 +35,7 @@ public:
     }
 
 private:
-    std::string root(int model) const { return what_.head.model_ranks > 1 ? fmt::format("/model-{}/", model) : "/"; }
+    std::string root(int model) const { return what_.head.model_ranks > 1 ? formatted("/model-{}/", model) : "/"; }
 
     void make_group(const std::string& path) {
         const hdf5::group made(H5Gcreate2(image_.file(), path.c_str(), links_.get(), H5P_DEFAULT, H5P_DEFAULT),
@@ -135,7 +135,7 @@ private:
         for (std::size_t k = 0; k < names.size(); ++k) path_of[names[k]] = paths[k];
         for (const attachment_entry& one : what_.attachments) {
             if (one.model != model) continue;
-            const std::string folder = one.per_rank ? fmt::format("per_rank/rank-{:05}/", one.rank) : "replicated/";
+            const std::string folder = one.per_rank ? formatted("per_rank/rank-{:05}/", one.rank) : "replicated/";
             put_attachment(root(model) + "attached/" + folder + path_of[one.name], one);
         }
     }

@@ -74,7 +74,7 @@ json to_json(const attachment_entry& what) {
 
 template <typename Entry>
 void add_list(std::string& text, const char* key, const std::vector<Entry>& entries) {
-    text += fmt::format("\"{}\":[", key);
+    text += formatted("\"{}\":[", key);
     const char* between = "\n";
     for (const Entry& entry : entries) {
         text += between + dump(to_json(entry));
@@ -87,9 +87,9 @@ void add_list(std::string& text, const char* key, const std::vector<Entry>& entr
 
 std::string to_text(const manifest& what) {
     const std::string first = dump(to_json(what.head));
-    std::string text = fmt::format("{{\"head\":{},\"head_crc32c\":\"{}\",\n", first, crc32c::text(crc32c::of(first)));
+    std::string text = formatted("{{\"head\":{},\"head_crc32c\":\"{}\",\n", first, crc32c::text(crc32c::of(first)));
     text += "\"run\":" + dump(to_json(what.run)) + ",\n";
-    text += fmt::format("\"index\":{{\"name\":\"{}\",\"bytes\":{},\"crc32c\":\"{}\"}},\n", index_name, what.index_bytes,
+    text += formatted("\"index\":{{\"name\":\"{}\",\"bytes\":{},\"crc32c\":\"{}\"}},\n", index_name, what.index_bytes,
                         crc32c::text(what.index_sum));
     add_list(text, "files", what.files);
     add_list(text, "extents", what.extents);
@@ -101,7 +101,7 @@ std::string to_text(const manifest& what) {
 }
 
 std::string identity_text(const manifest& what, int file) {
-    std::string text = fmt::format("libzero {} {:05}/{:05}", what.head.uuid, file, what.files.size());
+    std::string text = formatted("libzero {} {:05}/{:05}", what.head.uuid, file, what.files.size());
     text.resize(static_cast<std::size_t>(identity_bytes), ' ');
     return text;
 }

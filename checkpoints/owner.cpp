@@ -24,7 +24,7 @@ std::string first_line(const std::string& path) {
 
 // Field 22 of /proc/<pid>/stat, counted behind the name in parentheses, which may hold blanks.
 std::string start_of(pid_t process) {
-    const std::string line = first_line(fmt::format("/proc/{}/stat", process));
+    const std::string line = first_line(formatted("/proc/{}/stat", process));
     const std::size_t name_end = line.rfind(')');
     if (name_end == std::string::npos) return "";
     std::istringstream fields(line.substr(name_end + 1));
@@ -37,13 +37,13 @@ std::string machine() {
     std::array<char, 256> host{}, space{};
     ::gethostname(host.data(), host.size() - 1);
     if (::readlink("/proc/self/ns/pid", space.data(), space.size() - 1) < 0) space[0] = '\0';
-    return fmt::format("{} {} {}", host.data(), first_line("/proc/sys/kernel/random/boot_id"), space.data());
+    return formatted("{} {} {}", host.data(), first_line("/proc/sys/kernel/random/boot_id"), space.data());
 }
 
 }  // namespace
 
 std::string owner_text() {
-    return fmt::format("{}\n{} {}\n", machine(), ::getpid(), start_of(::getpid()));
+    return formatted("{}\n{} {}\n", machine(), ::getpid(), start_of(::getpid()));
 }
 
 bool owner_is_gone(const std::string& text, std::int64_t last_sign, std::int64_t now) {

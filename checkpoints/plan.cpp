@@ -37,7 +37,7 @@ public:
         const bool value = vector.state == "value";
         const std::string& kind =
             value ? values_[kind_of(tensor, vector) == "master" ? 1 : 0] : states_.at(vector.state);
-        return fmt::format("/data/group-{}-{}/{}", tensor.group, name(tensor.type), kind);
+        return formatted("/data/group-{}-{}/{}", tensor.group, name(tensor.type), kind);
     }
 
 private:
@@ -69,8 +69,8 @@ void add_attachments(const contents& state, const crew& ranks, std::vector<strea
     for (std::size_t k = 0; k < state.attachments.size(); ++k) {
         const attached_state& one = state.attachments[k];
         if (one.count == 0 || (!one.per_rank && ranks.data_rank() != 0)) continue;
-        const std::string folder = one.per_rank ? fmt::format("per_rank/rank-{:05}", ranks.data_rank()) : "replicated";
-        streams.push_back({fmt::format("/attached/{}/{}", folder, paths[k]),
+        const std::string folder = one.per_rank ? formatted("per_rank/rank-{:05}", ranks.data_rank()) : "replicated";
+        streams.push_back({formatted("/attached/{}/{}", folder, paths[k]),
                            one.type,
                            one.count,
                            {{-1, static_cast<int>(k), 0, one.count, one.data}}});
@@ -278,7 +278,7 @@ plan make_plan(std::span<const contribution> all, int data_size, int ranks_per_f
     made.first_extent_of_rank.push_back(static_cast<int>(made.skeleton.extents.size()));
     for (std::size_t file = 0; file < made.skeleton.files.size(); ++file) {
         made.skeleton.files[file].name =
-            fmt::format("part-{}-{:05}-of-{:05}.h5", uuid.substr(0, 8), file, made.skeleton.files.size());
+            formatted("part-{}-{:05}-of-{:05}.h5", uuid.substr(0, 8), file, made.skeleton.files.size());
         made.skeleton.files[file].blocks = joiners[file].blocks();
     }
     std::erase_if(made.skeleton.attachments,

@@ -61,7 +61,7 @@ public:
 
 template <typename... Args>
 [[noreturn]] void damaged(fmt::format_string<Args...> format, Args&&... args) {
-    throw damage(fmt::format(format, std::forward<Args>(args)...));
+    throw damage(formatted(format, std::forward<Args>(args)...));
 }
 
 }  // namespace zero::checkpoint

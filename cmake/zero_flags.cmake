@@ -12,7 +12,7 @@ endif()
 set(ZERO_KERNEL_FLAGS -O3 -fno-math-errno -fno-trapping-math -ffp-contract=off)
 
 if(ZERO_SANITIZE)
-    add_compile_options(-fsanitize=${ZERO_SANITIZE} -fno-omit-frame-pointer -g)
+    add_compile_options(-fsanitize=${ZERO_SANITIZE} -fno-omit-frame-pointer -g1)  # -g1: line numbers; -g compiles twice as long
     add_link_options(-fsanitize=${ZERO_SANITIZE})
     if(ZERO_SANITIZE MATCHES "undefined")
         add_compile_options(-fno-sanitize-recover=undefined)

@@ -4,7 +4,7 @@
 set -euo pipefail
 
 declare -A packages=(
-    [build]="g++ gfortran cmake ninja-build pkg-config mpich libmpich-dev libhdf5-dev nlohmann-json3-dev libspdlog-dev libfmt-dev
+    [build]="g++ gfortran cmake ninja-build pkg-config mpich libmpich-dev libhdf5-dev nlohmann-json3-dev libfmt-dev
              libcli11-dev libxxhash-dev"
     [tests]="catch2 python3 python3-h5py hdf5-tools fypp git binutils"
     [openmpi]="libopenmpi-dev openmpi-bin"

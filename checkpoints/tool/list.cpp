@@ -41,7 +41,7 @@ void print_table(const std::vector<checkpoint::candidate>& found) {
         }
         const checkpoint::head& head = *one.head;
         const std::string ranks =
-            head.model_ranks > 1 ? fmt::format("{}x{}", head.model_ranks, head.ranks) : fmt::format("{}", head.ranks);
+            head.model_ranks > 1 ? formatted("{}x{}", head.model_ranks, head.ranks) : formatted("{}", head.ranks);
         fmt::print("{:<{}}  {:>8}  {:>12}  {:<20}  {:>6}  {:>5}  {:>10}\n", one.tag, width, head.sequence, head.step,
                    head.time, ranks, head.stage, size_text(static_cast<double>(head.bytes)));
     }
@@ -53,7 +53,7 @@ std::string size_text(double bytes) {
     const char* const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
     std::size_t unit = 0;
     for (; bytes >= 1024 && unit + 1 < std::size(units); ++unit) bytes /= 1024;
-    return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.1f} {}", bytes, units[unit]);
+    return unit == 0 ? formatted("{:.0f} B", bytes) : formatted("{:.1f} {}", bytes, units[unit]);
 }
 
 std::string checkpoint_at(const std::string& path) {

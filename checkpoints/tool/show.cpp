@@ -66,7 +66,7 @@ void print_json(const manifest& what) {
 void print_tree(const manifest& what) {
     std::string open;
     for (const checkpoint::tensor_entry& one : what.tensors) {
-        const std::string path = what.head.model_ranks > 1 ? fmt::format("model-{}/{}", one.model, one.name) : one.name;
+        const std::string path = what.head.model_ranks > 1 ? formatted("model-{}/{}", one.model, one.name) : one.name;
         const std::size_t cut = path.rfind('/');
         const std::string folder = cut == std::string::npos ? "" : path.substr(0, cut + 1);
         if (folder != open && !folder.empty()) fmt::print("  {}\n", folder);
@@ -93,7 +93,7 @@ void print_text(const manifest& what, const std::string& folder) {
     if (!what.attachments.empty()) fmt::print("\nattached arrays\n");
     for (const checkpoint::attachment_entry& one : what.attachments)
         fmt::print("  {:<30} {:<9} {:<20} {}\n", one.name, name(one.type), shape_text(one.dims),
-                   one.per_rank ? fmt::format("rank {}", one.rank) : "replicated");
+                   one.per_rank ? formatted("rank {}", one.rank) : "replicated");
 }
 
 }  // namespace

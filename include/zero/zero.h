@@ -130,7 +130,8 @@ ZERO_API int zero_set_model_comm_f(zero_t z, MPI_Fint model);
  * contradict each other; MEMORY with the bytes that were wanted, the context stays uncommitted. */
 ZERO_API int zero_commit(zero_t z);
 
-/* (c) Returns when all background work (reduction, offload, saving) is done; the error of that work otherwise. */
+/* (c) Returns when all background work (offload, saving) is done; the error of that work otherwise. Reductions that are
+ * under way end in zero_step or zero_finish. */
 ZERO_API int zero_wait(zero_t z);
 
 /* (c) Waits for background work, frees everything, sets *z to NULL. The caller's arrays keep their present contents.
@@ -309,7 +310,7 @@ ZERO_API int zero_reduce_list(zero_t z, int n, const int *ids, const void *const
  * the loss scale at its minimum (counts as skipped); MISMATCH another rank makes another call. */
 ZERO_API int zero_step(zero_t z);
 
-/* (c) The step in parts, for an optimizer of the caller's. zero_finish ends the micro-step as zero_step does; at the
+/* (c) over both. The step in parts, for an optimizer of the caller's. zero_finish ends the micro-step as zero_step does; at the
  * window's end the owned slices of the reduced gradient (unscaled, not clipped) are complete and may be read and
  * written until zero_step (updates with them), zero_publish (drops them) or the next zero_reduce. */
 ZERO_API int zero_finish(zero_t z);

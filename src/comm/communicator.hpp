@@ -99,7 +99,7 @@ std::unique_ptr<communicator> make_mpi(const void* mpi_comm, const mpi_options& 
 // make_self() for one rank, make_mpi() else. Throws code::argument for MPI_COMM_NULL and inter-communicators,
 // code::state outside MPI_Init..Finalize.
 std::unique_ptr<communicator> make(const void* mpi_comm, const mpi_options& options);
+void check_communicator(const void* mpi_comm);  // throws what make() would throw; local
 bool mpi_is_usable() noexcept;         // between MPI_Init and MPI_Finalize
-int mpi_thread_level() noexcept;       // MPI_THREAD_SINGLE ... MULTIPLE
 
 }  // namespace zero::comm

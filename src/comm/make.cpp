@@ -11,12 +11,6 @@ bool mpi_is_usable() noexcept {
     return MPI_Initialized(&begun) == MPI_SUCCESS && MPI_Finalized(&ended) == MPI_SUCCESS && begun != 0 && ended == 0;
 }
 
-int mpi_thread_level() noexcept {
-    int level = MPI_THREAD_SINGLE;
-    if (!mpi_is_usable() || MPI_Query_thread(&level) != MPI_SUCCESS) return MPI_THREAD_SINGLE;
-    return level;
-}
-
 void check_communicator(const void* mpi_comm) {
     require(mpi_is_usable(), code::state, "call MPI_Init before this call and MPI_Finalize after zero_finalize");
     require(mpi_comm != nullptr, code::argument, "give the address of a communicator");

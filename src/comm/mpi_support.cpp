@@ -12,7 +12,7 @@ namespace {
 std::string text_of(int result) {
     char text[MPI_MAX_ERROR_STRING] = "";
     int length = 0;
-    if (MPI_Error_string(result, text, &length) != MPI_SUCCESS) return fmt::format("MPI error {}", result);
+    if (MPI_Error_string(result, text, &length) != MPI_SUCCESS) return formatted("MPI error {}", result);
     return std::string(text, static_cast<std::size_t>(length));
 }
 

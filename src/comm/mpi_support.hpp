@@ -11,8 +11,6 @@
 
 namespace zero::comm {
 
-void check_communicator(
-    const void* mpi_comm);  // state outside MPI_Init..Finalize, argument for NULL and inter-communicators
 void check(int result, const char* call);                                 // throws code::mpi with MPI's own text
 int error_in(int result, std::span<const MPI_Status> statuses) noexcept;  // looks behind MPI_ERR_IN_STATUS
 

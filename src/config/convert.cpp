@@ -67,13 +67,13 @@ std::string range_text(const option& row) {
     const bound least = parse_bound(row.least), most = parse_bound(row.most);
     std::string text;
     if (least.given)
-        text += fmt::format(" {} {}", least.excluded ? "above" : most.given ? "from" : "of at least", least.digits);
+        text += formatted(" {} {}", least.excluded ? "above" : most.given ? "from" : "of at least", least.digits);
     if (most.given)
-        text += fmt::format(" {} {}", most.excluded ? "below" : least.given ? "to" : "of at most", most.digits);
+        text += formatted(" {} {}", most.excluded ? "below" : least.given ? "to" : "of at most", most.digits);
     if (least.given && most.given && most.excluded)
-        text = fmt::format(" from {} to below {}", least.digits, most.digits);
+        text = formatted(" from {} to below {}", least.digits, most.digits);
     if (least.given && most.given && least.excluded)
-        text = fmt::format(" above {} and at most {}", least.digits, most.digits);
+        text = formatted(" above {} and at most {}", least.digits, most.digits);
     return text;
 }
 
@@ -89,7 +89,7 @@ value integer_from_json(const option& row, const std::string& shown, const json&
 }
 
 double checked_real(const option& row, const std::string& shown, double given) {
-    if (!std::isfinite(given) || !in_range(row, given)) refuse(row, shown, fmt::format("{}", given));
+    if (!std::isfinite(given) || !in_range(row, given)) refuse(row, shown, formatted("{}", given));
     return given;
 }
 
@@ -183,7 +183,7 @@ value from_integer(const option& row, const std::string& shown, std::int64_t giv
         if (given != 0 && given != 1) fail(code::config, "{} is {}: it must be 0 (false) or 1 (true)", shown, given);
         return given == 1;
     }
-    if (row.type != kind::integer || !in_range(row, given)) refuse(row, shown, fmt::format("{}", given));
+    if (row.type != kind::integer || !in_range(row, given)) refuse(row, shown, formatted("{}", given));
     return given;
 }
 
@@ -191,7 +191,7 @@ value from_real(const option& row, const std::string& shown, double given) {
     if (row.type == kind::real) return checked_real(row, shown, given);
     constexpr double beyond = 9223372036854775808.0;  // 2^63
     const bool integral = std::isfinite(given) && given == std::floor(given) && given < beyond && given >= -beyond;
-    if (row.type != kind::integer || !integral) refuse(row, shown, fmt::format("{}", given));
+    if (row.type != kind::integer || !integral) refuse(row, shown, formatted("{}", given));
     return from_integer(row, shown, static_cast<std::int64_t>(given));
 }
 

@@ -122,7 +122,7 @@ std::string configuration_text(const std::string& file_or_text, std::string& sou
     require(file_or_text.find('\n') == std::string::npos, code::config,
             "the configuration \"{}\" is neither JSON text (which starts with '{{') nor the name of a file",
             shortened(file_or_text));
-    source = fmt::format("the configuration file \"{}\"", shortened(file_or_text));
+    source = formatted("the configuration file \"{}\"", shortened(file_or_text));
     return file_content(file_or_text);
 }
 

@@ -90,7 +90,7 @@ public:
             const std::string name = environment_name(path);
             const char* text = std::getenv(name.c_str());
             if (text == nullptr || *text == '\0') continue;
-            const std::string shown = fmt::format("{} (environment variable {})", path, name);
+            const std::string shown = formatted("{} (environment variable {})", path, name);
             target_.accept(path, row, from_text(row, shown, text));
         }
     }
@@ -101,9 +101,9 @@ private:
         if (row != nullptr) return leaf(path, *row, given);
         if (is_section(path)) return section(path, given);
         if (!is_lenient(prefix)) refuse_unknown(path);
-        std::string line = fmt::format("unknown key \"{}\" is ignored", shortened(path));
+        std::string line = formatted("unknown key \"{}\" is ignored", shortened(path));
         const std::string near = nearest(path);
-        if (key_distance(path.substr(0, 96), near) <= 3) line += fmt::format("; did you mean \"{}\"?", near);
+        if (key_distance(path.substr(0, 96), near) <= 3) line += formatted("; did you mean \"{}\"?", near);
         target_.note(line);
     }
 
@@ -163,7 +163,7 @@ void options::accept(const std::string& path, const option& row, const value& wh
     }
     const bool asks = !row.anyway && std::holds_alternative<bool>(what) && std::get<bool>(what);
     if (row.support == answer::no_effect && (!usual || asks))
-        note(fmt::format("{} has no effect: {}", path, row.advice));
+        note(formatted("{} has no effect: {}", path, row.advice));
     values_[path] = what;
 }
 
@@ -180,12 +180,12 @@ void options::read(const std::string& file_or_text, bool with_environment) {
 }
 
 void options::add_group(const std::string& text, int group) {
-    const std::string source = fmt::format("the options of group {}", group);
+    const std::string source = formatted("the options of group {}", group);
     const bool blank = text.find_first_not_of(" \t\r\n") == std::string::npos;
     options next = *this;
     next.groups_ = std::max(next.groups_, group + 1);
     reader reading(next);
-    reading.walk(parse_object(blank ? "{}" : text, source), fmt::format("groups.{}", group));
+    reading.walk(parse_object(blank ? "{}" : text, source), formatted("groups.{}", group));
     *this = std::move(next);
 }
 

@@ -43,10 +43,7 @@ void resolve_sizes(settings& out, const options& from, std::int64_t largest) {
 void resolve_stage(settings& out, const options& from) {
     out.stage = static_cast<int>(from.integer(zero_section + "stage"));
     out.contiguous_gradients = from.boolean(zero_section + "contiguous_gradients");
-    out.reduce_scatter = from.boolean(zero_section + "reduce_scatter");
-    out.allgather_partitions = from.boolean(zero_section + "allgather_partitions");
     out.overlap_comm = from.boolean(zero_section + "overlap_comm");
-    out.gather_16bit_on_save = from.boolean(zero_section + "stage3_gather_16bit_weights_on_model_save");
     out.sanity_checks = from.boolean(zero_section + "enable_sanity_checks");
     out.ignore_unused_parameters = from.boolean(zero_section + "ignore_unused_parameters");
 }
@@ -207,8 +204,6 @@ void resolve_library(settings& out, const options& from, int ranks) {
             "libzero.largest_count = {} is too small: give at least 4, or 0 for 2^31-1", out.largest_count);
     out.broadcast_initial = from.boolean("libzero.broadcast_initial");
     out.stale_check = from.boolean("libzero.stale_check");
-    out.reproducible = from.boolean("libzero.reproducible");
-    out.node_shared = from.boolean("libzero.node_shared");
     out.end_window = from.boolean("libzero.end_window");
     if (from.has("libzero.log_level")) out.log_level = static_cast<int>(from.integer("libzero.log_level"));
     out.checkpoint_load = from.text("checkpoint.load");
@@ -219,8 +214,8 @@ void resolve_library(settings& out, const options& from, int ranks) {
 
 // What "auto" became, where that is not simply the default of the table.
 std::map<std::string, std::string> resolved_values(const settings& all) {
-    const auto text = [](const auto& number) { return fmt::format("{}", number); };
-    const auto batch = [](std::int64_t size) { return size > 0 ? fmt::format("{}", size) : std::string("not known"); };
+    const auto text = [](const auto& number) { return formatted("{}", number); };
+    const auto batch = [](std::int64_t size) { return size > 0 ? formatted("{}", size) : std::string("not known"); };
     return {
         {zero_section + "reduce_bucket_size", text(all.reduce_bucket_size)},
         {zero_section + "stage3_prefetch_bucket_size", text(all.prefetch_bucket_size)},
@@ -242,7 +237,7 @@ void say_automatic(settings& out, const options& from, std::int64_t largest) {
         const bool waits = at != resolved.end() && path.starts_with(zero_section) && largest == 0;
         if (waits) continue;
         const std::string became = at != resolved.end() ? at->second : from.text(path);
-        out.notices.push_back(fmt::format("{} \"auto\" is {}", path, became));
+        out.notices.push_back(formatted("{} \"auto\" is {}", path, became));
     }
 }
 
@@ -264,9 +259,9 @@ settings resolve(const options& from, int ranks, std::int64_t largest, bool has_
 }
 
 group_settings resolve_group(const options& from, int group) {
-    const std::string section = fmt::format("groups.{}", group);
+    const std::string section = formatted("groups.{}", group);
     const auto real_or = [&](const char* key, double otherwise) {
-        const std::string path = fmt::format("{}.{}", section, key);
+        const std::string path = formatted("{}.{}", section, key);
         return from.has(path) ? from.real(path) : otherwise;
     };
     group_settings out;
@@ -286,6 +281,8 @@ group_settings resolve_group(const options& from, int group) {
         numbers.beta1 = betas[0];
         numbers.beta2 = betas[1];
     }
+    require(numbers.momentum == 0 || resolve_hyper(from).momentum > 0 || from.text("optimizer.type") != "SGD", code::config,
+            "{}.momentum = {} needs optimizer.params.momentum above 0: only then there is memory for it", section, numbers.momentum);
     check_nesterov(numbers.nesterov, numbers.momentum, section);
     check_coefficients(numbers.min_coeff, numbers.max_coeff, section);
     require(numbers.lower <= numbers.upper, code::config, "{}.lower = {} is above {}.upper = {}", section,

@@ -14,11 +14,11 @@ namespace zero::config {
 struct settings {
     // zero_optimization
     int stage = 0;
-    bool contiguous_gradients = true, reduce_scatter = true, allgather_partitions = true, overlap_comm = false;
+    bool contiguous_gradients = true, overlap_comm = false;
     std::int64_t reduce_bucket_size = 500'000'000, allgather_bucket_size = 500'000'000, sub_group_size = 1'000'000'000;
     std::int64_t prefetch_bucket_size = 50'000'000, persistence_threshold = 100'000, persistence_total = INT64_MAX;
     std::int64_t max_live_parameters = 1'000'000'000, max_reuse_distance = 1'000'000'000;
-    bool gather_16bit_on_save = false, sanity_checks = false, ignore_unused_parameters = true;
+    bool sanity_checks = false, ignore_unused_parameters = true;
     bool offload_optimizer = false, offload_optimizer_pinned = true;   // device "cpu"
     bool offload_param = false, offload_param_pinned = true;
     // optimizer
@@ -30,12 +30,11 @@ struct settings {
     bool gradient_sum = false;                // libzero.gradient_reduction == "sum"
     std::int64_t accumulation_steps = 1;      // A
     std::int64_t micro_batch = 0, train_batch = 0;  // 0: not given
-    double prescale = 1;                      // stays 1: prescale_gradients has no effect (table.cpp says why)
     std::string communication_type;           // "", "fp32", "bf16", "fp16"
     // libzero
     int node_size = 0;
     std::int64_t largest_count = 0;
-    bool broadcast_initial = true, stale_check = true, reproducible = false, node_shared = true;
+    bool broadcast_initial = true, stale_check = true;
     int log_level = -1;                       // -1: not set
     // checkpoint
     std::string checkpoint_load = "strict";   // strict, weights

@@ -54,7 +54,7 @@ std::optional<verdict> run(const std::function<void()>& local) {
 
 // The verdict of `root`, on every rank of the communicator.
 verdict spread(comm::communicator& over, const verdict& mine, int root) {
-    const std::string packed = over.broadcast(fmt::format("{} {}", static_cast<int>(mine.which), mine.text), root);
+    const std::string packed = over.broadcast(formatted("{} {}", static_cast<int>(mine.which), mine.text), root);
     const std::size_t blank = packed.find(' ');
     return {static_cast<code>(std::stoi(packed.substr(0, blank))), packed.substr(blank + 1)};
 }
@@ -62,9 +62,9 @@ verdict spread(comm::communicator& over, const verdict& mine, int root) {
 // "rank 0", "ranks 1, 2, 3"; long lists end in "...".
 std::string list_ranks(const std::vector<int>& ranks, const char* word) {
     constexpr std::size_t shown = 8;
-    std::string text = fmt::format("{}{}", word, ranks.size() == 1 ? "" : "s");
+    std::string text = formatted("{}{}", word, ranks.size() == 1 ? "" : "s");
     for (std::size_t i = 0; i < ranks.size() && i < shown; ++i)
-        text += fmt::format("{}{}", i == 0 ? " " : ", ", ranks[i]);
+        text += formatted("{}{}", i == 0 ? " " : ", ", ranks[i]);
     return ranks.size() > shown ? text + ", ..." : text;
 }
 
@@ -75,7 +75,7 @@ std::string camps(comm::communicator& over, const std::string& mine, const char*
     for (std::size_t rank = 0; rank < all.size(); ++rank) by_text[all[rank]].push_back(static_cast<int>(rank));
     std::string text;
     for (const auto& [said, ranks] : by_text) {
-        text += fmt::format("{}{}{}{}", text.empty() ? "" : ", ", said, between, list_ranks(ranks, word));
+        text += formatted("{}{}{}{}", text.empty() ? "" : ", ", said, between, list_ranks(ranks, word));
     }
     return text;
 }
@@ -113,21 +113,27 @@ struct round {
 
     verdict different_calls() {
         return {code::mismatch,
-                fmt::format("different collective calls met: {}; every rank must make the same calls in the "
+                formatted("different collective calls met: {}; every rank must make the same calls in the "
                             "same order",
                             camps(over, what.name, word, " on "))};
     }
     verdict different_arguments() {
         return {code::mismatch,
-                fmt::format("{}: the arguments or the state behind them differ between ranks ({}); they must "
+                formatted("{}: the arguments or the state behind them differ between ranks ({}); they must "
                             "be equal on all ranks",
-                            what.name, camps(over, fmt::format("{:016x}", what.digest), word, " on "))};
+                            what.name, camps(over, formatted("{:016x}", what.digest), word, " on "))};
     }
 };
 
+// "rank 3: ...": what an earlier agreement of the same call said, which some ranks bring to a later one.
+bool says_whose(const std::string& text, const std::string& word) {
+    const std::size_t colon = text.find_first_not_of("0123456789", word.size() + 1);
+    return text.rfind(word + " ", 0) == 0 && colon != std::string::npos && colon > word.size() + 1 && text.compare(colon, 2, ": ") == 0;
+}
+
 // Everywhere but on the failing rank itself, the text says whose it is.
 std::string attributed(const verdict& one, const char* word, int origin, bool own) {
-    return own || origin < 0 ? one.text : fmt::format("{} {}: {}", word, origin, one.text);
+    return own || origin < 0 || says_whose(one.text, word) ? one.text : formatted("{} {}: {}", word, origin, one.text);
 }
 
 }  // namespace
@@ -142,7 +148,7 @@ void agreement::enter(const call& what, const std::function<void()>& local, std:
 
     round data{ranks_, what, "rank", true};
     const std::optional<verdict> here = data(mine, counted);
-    if (model_ == nullptr) {
+    if (model_ == nullptr || !what.over_model) {
         if (here) throw error(here->which, attributed(*here, "rank", data.origin, data.origin == ranks_.rank()));
         return;
     }

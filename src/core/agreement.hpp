@@ -17,6 +17,7 @@ struct call {
     const char* name = "";       // "zero_step": a string of the public contract
     int number = 0;              // unique per name
     std::uint64_t digest = 0;    // of the arguments that must be equal on all ranks
+    bool over_model = false;     // the ranks of the model communicator take part as well, where there is one
 };
 
 class agreement {

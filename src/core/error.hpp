@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include <fmt/format.h>
+#include "core/text.hpp"
 
 namespace zero {
 
@@ -46,12 +46,12 @@ private:
 
 template <typename... Args>
 [[noreturn]] void fail(code which, fmt::format_string<Args...> format, Args&&... args) {
-    throw error(which, fmt::format(format, std::forward<Args>(args)...));
+    throw error(which, formatted(format, std::forward<Args>(args)...));
 }
 
 template <typename... Args>
 void require(bool condition, code which, fmt::format_string<Args...> format, Args&&... args) {
-    if (!condition) throw error(which, fmt::format(format, std::forward<Args>(args)...));
+    if (!condition) throw error(which, formatted(format, std::forward<Args>(args)...));
 }
 
 }  // namespace zero

@@ -48,7 +48,7 @@ void log::write(log_level which, const std::string& text) {
         return;
     }
     // One call per line, so that lines of several ranks do not mix.
-    const std::string line = fmt::format("zero rank {} {}: {}\n", rank_, words[static_cast<std::size_t>(which)], text);
+    const std::string line = formatted("zero rank {} {}: {}\n", rank_, words[static_cast<std::size_t>(which)], text);
     std::fwrite(line.data(), 1, line.size(), stderr);
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include <fmt/format.h>
+#include "core/text.hpp"
 
 namespace zero {
 
@@ -24,11 +24,11 @@ public:
 
     template <typename... Args>
     void info(fmt::format_string<Args...> format, Args&&... args) {
-        if (listens(log_level::info)) write(log_level::info, fmt::format(format, std::forward<Args>(args)...));
+        if (listens(log_level::info)) write(log_level::info, formatted(format, std::forward<Args>(args)...));
     }
     template <typename... Args>
     void warning(fmt::format_string<Args...> format, Args&&... args) {
-        if (listens(log_level::warning)) write(log_level::warning, fmt::format(format, std::forward<Args>(args)...));
+        if (listens(log_level::warning)) write(log_level::warning, formatted(format, std::forward<Args>(args)...));
     }
 
 private:

@@ -7,8 +7,8 @@
 namespace zero::stop {
 
 // Handlers for SIGUSR1 and SIGTERM, installed while at least one object lives. They only note that the signal came, and
-// call the handler that was there before. Signals belong to the process, so this is the one place with a process-wide
-// state.
+// call the handler that was there before. Signals belong to the process, so this state is the process's, not a
+// context's.
 class signal_watch {
 public:
     signal_watch();

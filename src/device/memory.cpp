@@ -47,7 +47,7 @@ void check_size(purpose why, std::int64_t bytes) {
             bytes, name(why));
     if (bytes < worth_a_forecast) return;
     const std::int64_t available = available_memory();
-    if (bytes > available) refuse(why, bytes, fmt::format("{} bytes are available", available));
+    if (bytes > available) refuse(why, bytes, formatted("{} bytes are available", available));
 }
 
 // A mapping whose start is a multiple of `unit`: maps more and gives the ends back. Null when refused.

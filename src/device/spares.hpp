@@ -38,6 +38,7 @@ public:
         place->second.rest();
         asleep_ += bytes;
     }
+    std::int64_t resting() const noexcept { return asleep_; }
 
 private:
     using shelf = std::multimap<std::int64_t, buffer>;

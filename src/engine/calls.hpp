@@ -1,5 +1,7 @@
-// Numbers of the collective calls, as agreements compare them. 40 to 49: checkpoints, 50 to 59: stop requests.
+// The collective calls, as agreements compare them.
 #pragma once
+#include <string_view>
+
 #include "core/agreement.hpp"
 
 namespace zero::calls {
@@ -14,14 +16,27 @@ inline call scatter(std::uint64_t digest) { return {"zero_scatter", 7, digest}; 
 inline call gather_to(std::uint64_t digest) { return {"zero_gather_to", 8, digest}; }
 inline call gather_state(std::uint64_t digest) { return {"zero_gather_state", 9, digest}; }
 inline call scatter_state(std::uint64_t digest) { return {"zero_scatter_state", 10, digest}; }
-inline call step(std::uint64_t digest) { return {"zero_step", 11, digest}; }
-inline call finish(std::uint64_t digest) { return {"zero_finish", 12, digest}; }
+inline call step(std::uint64_t digest) { return {"zero_step", 11, digest, true}; }
+inline call finish(std::uint64_t digest) { return {"zero_finish", 12, digest, true}; }
 inline call publish(std::uint64_t digest) { return {"zero_publish", 13, digest}; }
-inline call dot(std::uint64_t digest) { return {"zero_dot", 14, digest}; }
+inline call dot(std::uint64_t digest) { return {"zero_dot", 14, digest, true}; }
 inline call wait() { return {"zero_wait", 15, 0}; }
 inline call report() { return {"zero_report", 16, 0}; }
 inline call finalize() { return {"zero_finalize", 17, 0}; }
-inline call adopt() { return {"zero_load (values everywhere)", 18, 0}; }
-inline call sane(const char* name, int number, std::uint64_t digest) { return {name, number, digest}; }  // enable_sanity_checks
+inline call adopt() { return {"zero_load (values everywhere)", 18, 0, true}; }
+// With enable_sanity_checks only: local calls that then compare their arguments over the ranks.
+inline call release(std::uint64_t digest) { return {"zero_release", 19, digest}; }
+inline call rebind(std::uint64_t digest) { return {"zero_rebind", 20, digest}; }
+
+constexpr call save{"zero_save", 40, 0, true}, load{"zero_load", 41, 0, true};
+constexpr call should_stop{"zero_should_stop", 51, 0};
+
+// A call whose arguments are wrong on this rank, before it could say which call it is.
+inline call refused(const char* name) {
+    const std::string_view wanted(name);
+    for (const char* both : {"zero_step", "zero_finish", "zero_dot", "zero_save", "zero_load"})
+        if (wanted == both) return {name, 50, 0, true};
+    return {name, 50, 0};
+}
 
 }  // namespace zero::calls

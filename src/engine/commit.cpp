@@ -56,12 +56,17 @@ void engine::commit() {
 
     settings_ = how;
     layout_ = make_layout(settings_);
-    context_ = std::make_unique<stage::context>(stage::context{registry_, layout_, *ranks_, ledger_, *log_, settings_});
+    context_ = std::make_unique<stage::context>(stage::context{registry_, layout_, *ranks_, ledger_, *agreement_, *log_, settings_});
     auto fresh = stage::make(*context_);
-    agreement_->settle(calls::commit(1), [&] { fresh->take_values(); });
+    buffer passage;
+    agreement_->settle(calls::commit(1), [&] {
+        fresh->take_values();
+        passage = fresh->moves().passage_for_all(settings_.broadcast_initial ? 0 : -1);
+    });
     stage_ = std::move(fresh);  // from here on a failure must take it back
     try {
-        spread_initial_values();
+        spread_initial_values(passage);
+        passage = buffer();
         agreement_->settle(calls::commit(2), [&] {
             stage_->take_rest(stage::optimizer_states(settings_), user_states_);
             ranks_->reserve(ledger_, largest_slice_bytes(layout_));
@@ -75,14 +80,12 @@ void engine::commit() {
     run_->scale = optimizer::loss_scale(settings_.loss_scaling);
     run_->received.assign(static_cast<std::size_t>(registry_.count()), 0);
     run_->holders.assign(static_cast<std::size_t>(registry_.count()), 0);
-    if (settings_.overlap_comm && comm::mpi_thread_level() < 3)  // MPI_THREAD_MULTIPLE
-        log_->once(log_level::info, "overlap_comm: without MPI_THREAD_MULTIPLE reductions progress inside the library's calls only");
 }
 
 // A difference is said with the first tensor that differs, not as a digest.
 void engine::compare_tensors() {
     const auto line = [](const tensor& t) {
-        return fmt::format("'{}' {} {} group {}", t.name, name(t.type), shape_text(t.dims), t.group);
+        return formatted("'{}' {} {} group {}", t.name, name(t.type), shape_text(t.dims), t.group);
     };
     std::string mine;
     for (const auto& t : registry_.all()) mine += line(t) + "\n";
@@ -111,16 +114,16 @@ void engine::compare_tensors() {
     });
 }
 
-void engine::spread_initial_values() {
+void engine::spread_initial_values(const buffer& passage) {
     const int root = settings_.broadcast_initial ? 0 : -1;
     for (int b = 0; b < context_->buckets(); ++b) {
         const auto& bucket = context_->bucket(b);
         if (bucket.library_owned) continue;  // zeros everywhere
         if (bucket.whole_values) {
-            stage_->moves().spread_bucket(b, root);
+            stage_->moves().spread_bucket(b, root, passage);
             continue;
         }
-        for (int id : bucket.tensors) stage_->moves().spread(id, root, registry_.at(id).values);
+        for (int id : bucket.tensors) stage_->moves().spread(id, root, registry_.at(id).values, passage);
     }
 }
 

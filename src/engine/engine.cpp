@@ -38,6 +38,8 @@ void engine::set_model_comm(const void* mpi_comm) {
     std::unique_ptr<comm::communicator> model;
     agreement_->enter(calls::set_model_comm(), [&] {
         require(!committed(), code::state, "zero_set_model_comm comes before zero_commit");
+        require(model_ == nullptr, code::state, "zero_set_model_comm was called already");
+        comm::check_communicator(mpi_comm);
     });
     model = comm::make(mpi_comm, {});
     model_ = std::move(model);
@@ -175,9 +177,9 @@ double engine::get_real(const std::string& key) const {
 }
 
 std::string engine::get_text(const std::string& key) const {
-    if (key == "grad_norm" || key == "loss_scale" || key == "lr") return fmt::format("{}", get_real(key));
-    if (const auto state = state_integer(key)) return fmt::format("{}", *state);
-    if (const auto number = resolved_integer(key)) return fmt::format("{}", *number);
+    if (key == "grad_norm" || key == "loss_scale" || key == "lr") return formatted("{}", get_real(key));
+    if (const auto state = state_integer(key)) return formatted("{}", *state);
+    if (const auto number = resolved_integer(key)) return formatted("{}", *number);
     return options_.text(key);
 }
 
@@ -219,11 +221,12 @@ void engine::attach(const attachment& what) {
 }
 
 void engine::rebind(int id, void* values) {
-    require_committed("zero_rebind");
-    const auto& t = registry_.at(id);
-    require(!t.library_owned, code::state, "'{}' belongs to the library: there is no array of yours to move", t.name);
-    require(stage_->is_whole(id), code::state, "'{}' is held in slices (stage 3): the library does not use your array after zero_commit", t.name);
-    require(run_->holders[static_cast<std::size_t>(id)] == 0, code::state, "'{}' is gathered: zero_release it before zero_rebind", t.name);
+    check_alone_or_together(calls::rebind(digest_of({id})), [&] {
+        const auto& t = checked(id, "zero_rebind");
+        require(!t.library_owned, code::state, "'{}' belongs to the library: there is no array of yours to move", t.name);
+        require(stage_->is_whole(id), code::state, "'{}' is held in slices (stage 3): the library does not use your array after zero_commit", t.name);
+        require(run_->holders[static_cast<std::size_t>(id)] == 0, code::state, "'{}' is gathered: zero_release it before zero_rebind", t.name);
+    });
     registry_.rebind(id, values);
 }
 

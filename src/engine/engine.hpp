@@ -23,6 +23,8 @@
 
 namespace zero {
 
+class buffer;
+
 namespace stage {
 class sharded;
 struct context;
@@ -141,23 +143,27 @@ private:
     partition::layout make_layout(const config::settings& how) const;
     partition::forecast make_forecast(const partition::layout& space, const config::settings& how) const;
     void compare_tensors();
-    void spread_initial_values();
+    void spread_initial_values(const buffer& passage);
 
     // whole.cpp
     const tensor& checked(int id, const char* call) const;
     const tensor& checked_root(int id, int root, const char* call) const;
     void check_state(const tensor& t, const std::string& state, const char* call) const;
     void received(int id);
+    void check_alone_or_together(const call& what, const std::function<void()>& check);
 
     // step.cpp
+    bool frozen(int id) const;                                // at commit or now
+    std::vector<char> active_buckets() const;
+    std::int64_t window_digest() const;
     void open_window();
     double divisor(std::int64_t micro_steps) const;
     void check_stale() const;
     void check_unused();
     bool finish_micro_step(bool late_anywhere);
     void reduce_scaled_list(std::span<const int> ids, double factor, const void* const* gradients);
-    double sum_over_ranks(exact_sum mine, bool& finite);
-    void agree_on_norm(const stage::totals& mine);
+    double sum_over_ranks(exact_sum mine, bool& finite, std::exception_ptr failed = {});
+    void agree_on_norm(const stage::totals& mine, std::exception_ptr failed = {});
     void apply_update(bool written_anywhere, bool copies_open_anywhere);
     void follow_values(bool copies_open_anywhere);
     void close_window();

@@ -29,6 +29,7 @@ struct engine::run {
     std::vector<char> received;         // per tensor: whole values came to this rank since the last update
     std::vector<int> holders;           // per tensor that is whole: open gathers
     std::uint64_t options_digest = 0;
+    std::int64_t window_digest = 0;     // of the buckets that travel in this window
     bool warned_small_moments = false;
     double seconds_reducing = 0, seconds_updating = 0;
 };

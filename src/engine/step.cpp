@@ -25,12 +25,28 @@ double engine::divisor(std::int64_t micro_steps) const {
     return settings_.gradient_sum ? scale : scale * static_cast<double>(micro_steps) * ranks_->size();
 }
 
+std::vector<char> engine::active_buckets() const {
+    std::vector<char> active;
+    for (const auto& b : layout_.buckets()) active.push_back(b.trainable && !run_->groups[static_cast<std::size_t>(b.group)].frozen);
+    return active;
+}
+
+// Which buckets travel in the open window, or would in one opened now.
+std::int64_t engine::window_digest() const {
+    if (!committed()) return 0;
+    if (run_->now != run::phase::idle) return run_->window_digest;
+    const auto active = active_buckets();
+    return static_cast<std::int64_t>(digest(active.data(), active.size()) >> 1);
+}
+
 void engine::open_window() {
     if (run_->now == run::phase::open) return;
-    std::vector<char> active, counted;
+    run_->now = run::phase::idle;
+    run_->window_digest = window_digest();
+    auto active = active_buckets();
+    std::vector<char> counted;
     for (const auto& b : layout_.buckets()) {
         const auto& group = run_->groups[static_cast<std::size_t>(b.group)];
-        active.push_back(b.trainable && !group.frozen);
         counted.push_back(!group.model_replicated || model_ == nullptr || model_->rank() == 0);
     }
     stage_->gradients().begin_window(std::move(active), std::move(counted), settings_.accumulation_steps, divisor(settings_.accumulation_steps));
@@ -40,9 +56,14 @@ void engine::open_window() {
     run_->written.clear();
 }
 
+bool engine::frozen(int id) const {
+    const auto& b = context_->bucket(layout_.where(id).bucket);
+    return !b.trainable || run_->groups[static_cast<std::size_t>(b.group)].frozen;
+}
+
 void* engine::gradient(int id) {
     const auto& t = checked(id, "zero_gradient");
-    require(stage_->memory().trainable(layout_.where(id).bucket), code::state, "'{}' is frozen: there is no buffer for its gradient", t.name);
+    require(!frozen(id), code::state, "'{}' is frozen: there is no buffer for its gradient", t.name);
     open_window();
     run_->micro_step_ended = false;
     return stage_->gradients().buffer_for(id);
@@ -67,8 +88,7 @@ void engine::reduce_scaled_list(std::span<const int> ids, double factor, const v
     open_window();
     run_->micro_step_ended = false;
     for (std::size_t i = 0; i < ids.size(); ++i) {
-        const auto& b = context_->bucket(layout_.where(ids[i]).bucket);
-        if (!b.trainable || run_->groups[static_cast<std::size_t>(b.group)].frozen) continue;  // accepted and dropped
+        if (frozen(ids[i])) continue;  // accepted and dropped
         stage_->gradients().add(ids[i], factor, gradients[i]);
     }
 }
@@ -91,20 +111,21 @@ void engine::check_unused() {
     if (settings_.ignore_unused_parameters) return;
     std::vector<std::int64_t> used;
     for (const auto& t : registry_.all()) {
-        const auto& b = context_->bucket(layout_.where(t.id).bucket);
-        const bool idle = !b.trainable || run_->groups[static_cast<std::size_t>(b.group)].frozen || t.count == 0;
+        const bool idle = frozen(t.id) || t.count == 0;
         used.push_back(idle || (run_->now == run::phase::open && stage_->gradients().handed_in_window(t.id)) ? 1 : 0);
     }
     ranks_->all_reduce(used, comm::combine::maximum);
-    for (const auto& t : registry_.all())
-        require(used[static_cast<std::size_t>(t.id)] != 0, code::state,
-                "'{}' got no gradient from any rank in this window: hand one over, freeze its group, or set "
-                "zero_optimization.ignore_unused_parameters to true", t.name);
+    agreement_->settle(calls::finish(1), [&] {  // the other groups of a split model have other tensors
+        for (const auto& t : registry_.all())
+            require(used[static_cast<std::size_t>(t.id)] != 0, code::state,
+                    "'{}' got no gradient from any rank in this window: hand one over, freeze its group, or set "
+                    "zero_optimization.ignore_unused_parameters to true", t.name);
+    });
 }
 
 call engine::with_phase(call what) const {
     const auto finished = static_cast<std::int64_t>(run_->now == run::phase::finished) + 2 * static_cast<std::int64_t>(run_->micro_step_ended);
-    what.digest = digest_of({finished, static_cast<std::int64_t>(run_->options_digest)});
+    what.digest = digest_of({finished, static_cast<std::int64_t>(run_->options_digest), window_digest()});
     return what;
 }
 
@@ -125,10 +146,16 @@ bool engine::finish_micro_step(bool late_anywhere) {
     open_window();
     const bool boundary = run_->micro_step + 1 >= settings_.accumulation_steps || settings_.end_window;
     if (boundary) check_unused();
-    stage_->gradients().finish(boundary, divisor(run_->micro_step + 1), late_anywhere);
+    std::exception_ptr failed;
+    try {
+        stage_->gradients().finish(boundary, divisor(run_->micro_step + 1), late_anywhere);
+    } catch (...) {
+        if (!boundary) throw;
+        failed = std::current_exception();
+    }
     ++run_->micro_step;
     if (boundary) {
-        agree_on_norm(stage_->gradients().norm());
+        agree_on_norm(stage_->gradients().norm(), failed);
         run_->now = run::phase::finished;
         run_->gradient_readable = true;
         if (settings_.end_window) set("libzero.end_window", std::int64_t{0});
@@ -137,12 +164,14 @@ bool engine::finish_micro_step(bool late_anywhere) {
     return boundary;
 }
 
-// Exact sum over all ranks, and over the model's ranks; `finite` becomes the agreement of all.
-double engine::sum_over_ranks(exact_sum mine, bool& finite) {
+// Exact sum over all ranks, and over the model's ranks; `finite` becomes the agreement of all. `failed`: what went wrong
+// on this rank on the way here; all ranks throw it.
+double engine::sum_over_ranks(exact_sum mine, bool& finite, std::exception_ptr failed) {
     if (!finite) mine.clear();
     mine.normalize();
     std::vector<std::int64_t> numbers(mine.data().begin(), mine.data().end());
     numbers.push_back(finite ? 0 : 1);
+    numbers.push_back(failed ? 1 : 0);
     ranks_->all_reduce(numbers, comm::combine::sum);
     std::copy_n(numbers.begin(), exact_sum::limbs, mine.data().begin());
     if (model_ != nullptr) {
@@ -151,13 +180,17 @@ double engine::sum_over_ranks(exact_sum mine, bool& finite) {
         model_->all_reduce(numbers, comm::combine::sum);
         std::copy_n(numbers.begin(), exact_sum::limbs, mine.data().begin());
     }
-    finite = numbers.back() == 0;
+    if (numbers[exact_sum::limbs + 1] != 0)
+        agreement_->settle(calls::finish(2), [&] {
+            if (failed) std::rethrow_exception(failed);
+        });
+    finite = numbers[exact_sum::limbs] == 0;
     return finite ? mine.value() : HUGE_VAL;
 }
 
-void engine::agree_on_norm(const stage::totals& mine) {
+void engine::agree_on_norm(const stage::totals& mine, std::exception_ptr failed) {
     run_->finite = mine.finite;
-    run_->grad_norm = std::sqrt(sum_over_ranks(mine.squares, run_->finite));
+    run_->grad_norm = std::sqrt(sum_over_ranks(mine.squares, run_->finite, failed));
 }
 
 void engine::finish() {
@@ -212,6 +245,7 @@ void engine::apply_update(bool written_anywhere, bool copies_open_anywhere) {
     if (run_->overflow) {
         ++run_->skipped;
         close_window();
+        stage_->copies().end_of_step();
         const double scale = run_->scale.value();
         require(run_->scale.update(true), code::numeric,
                 "the gradient overflowed although the loss scale is at its minimum {}: the update is skipped; lower the learning rate or "
@@ -308,6 +342,7 @@ void engine::publish() {
     close_window();
     run_->gradient_readable = false;
     follow_values(open != 0);
+    stage_->copies().end_of_step();
 }
 
 void engine::adopt() {
@@ -340,6 +375,7 @@ double engine::dot(const std::string& a, const std::string& b, int group) {
     for (const auto& t : registry_.all()) {
         const auto& bucket = context_->bucket(layout_.where(t.id).bucket);
         if (!bucket.trainable || (group >= 0 && bucket.group != group)) continue;
+        if (frozen(t.id) && (a == "gradient" || b == "gradient")) continue;  // as in "grad_norm"
         const bool replicated = run_->groups[static_cast<std::size_t>(bucket.group)].model_replicated;
         if (replicated && model_ != nullptr && model_->rank() != 0) continue;
         const auto x = owned(t.id, a == "master" ? "value" : a), y = owned(t.id, b == "master" ? "value" : b);
@@ -353,14 +389,15 @@ void engine::wait() {
 }
 
 void engine::close() {
-    std::int64_t votes[2] = {0, 0};
+    std::int64_t votes[4] = {0, 0, window_digest(), -window_digest()};
     agreement_->enter(calls::finalize(), [&] {
         if (!committed()) return;
         votes[0] = run_->now == run::phase::open ? 1 : 0;
         votes[1] = votes[0] != 0 && stage_->gradients().has_late() ? 1 : 0;
     }, votes);
     if (!committed()) return;
-    if (votes[0] != 0) {  // what is on its way arrives, so that no message is left behind
+    const bool same_buckets = votes[2] == -votes[3];  // else some wait for what others will never send: given up
+    if (votes[0] != 0 && same_buckets) {  // what is on its way arrives, so that no message is left behind
         open_window();
         stage_->gradients().finish(true, 1, votes[1] != 0);
     }

@@ -1,9 +1,8 @@
-// Whole values: gather and release, to and from buffers of the caller, fill. See engine.hpp.
+// Whole values: gather and release, to and from buffers of the caller. See engine.hpp.
 #include <algorithm>
-#include <cmath>
+#include <array>
 #include <cstring>
 #include <iterator>
-#include <numbers>
 #include <vector>
 
 #include "core/error.hpp"
@@ -100,41 +99,50 @@ void engine::prefetch(int id) {
         checked(id, "zero_prefetch");
         return;  // whole values are there already
     }
-    const int ids[1] = {id};
     const wish agreed = agree_on_copies(*agreement_, stage_->copies(), calls::prefetch(digest_of({id})), [&] {
         checked(id, "zero_prefetch");
-        return stage_->is_whole(id) ? wish{false, 0} : stage_->copies().prepare(ids);
+        return stage_->is_whole(id) ? wish{false, 0} : stage_->copies().prepare_ahead(id);
     });
     if (!stage_->is_whole(id)) stage_->copies().prefetch(id, agreed);
 }
 
+// A local call: its checks are its own, or with enable_sanity_checks everybody's.
+void engine::check_alone_or_together(const call& what, const std::function<void()>& check) {
+    if (committed() && settings_.sanity_checks) agreement_->enter(what, check);
+    else check();
+}
+
 void engine::release(int id) {
-    const auto& t = checked(id, "zero_release");
-    if (!stage_->is_whole(id)) return stage_->copies().release(id);
-    auto& holders = run_->holders[static_cast<std::size_t>(id)];
-    require(holders > 0, code::state, "'{}' is released but not gathered: every zero_release needs a zero_gather before it", t.name);
-    --holders;
+    const int ids[1] = {id};
+    release_list(ids);
 }
 
 void engine::release_list(std::span<const int> ids) {
-    for (std::size_t i = 0; i < ids.size(); ++i) {  // all or nothing: each must have as many gathers as the list has releases
-        const auto& t = checked(ids[i], "zero_release_list");
-        const auto wanted = std::count(ids.begin(), ids.end(), ids[i]);
-        const int held = stage_->is_whole(ids[i]) ? run_->holders[static_cast<std::size_t>(ids[i])] : stage_->copies().holders(ids[i]);
-        require(held >= wanted, code::state, "'{}' is released but not gathered: every zero_release needs a zero_gather before it", t.name);
+    check_alone_or_together(calls::release(digest(ids.data(), ids.size_bytes())), [&] {
+        for (int id : ids) {  // all or nothing: each must have as many gathers as the list has releases
+            const auto& t = checked(id, "zero_release");
+            const auto wanted = std::count(ids.begin(), ids.end(), id);
+            const int held = stage_->is_whole(id) ? run_->holders[static_cast<std::size_t>(id)] : stage_->copies().holders(id);
+            require(held >= wanted, code::state, "'{}' is released but not gathered: every zero_release needs a zero_gather before it", t.name);
+        }
+    });
+    for (int id : ids) {
+        if (stage_->is_whole(id)) --run_->holders[static_cast<std::size_t>(id)];
+        else stage_->copies().release(id);
     }
-    for (int id : ids) release(id);
 }
 
 void engine::scatter(int id, int root, const void* values) {
     std::int64_t open = 0;
+    buffer passage;
     agreement_->enter(calls::scatter(digest_of({id, root})), [&] {
         const auto& t = checked_root(id, root, "zero_scatter");
         const bool gives = root < 0 || root == ranks_->rank();
         require(!gives || values != nullptr || t.count == 0, code::argument, "zero_scatter of '{}': this rank gives the values, so they may not be NULL", t.name);
         open = stage_->copies().any_open() ? 1 : 0;
+        passage = stage_->moves().passage(id, "", root);
     }, {&open, 1});
-    stage_->moves().spread(id, root, values);
+    stage_->moves().spread(id, root, values, passage);
     stage_->values_changed(open != 0);
     if (root < 0 || root == ranks_->rank()) received(id);
 }
@@ -175,95 +183,26 @@ void engine::gather_state(int id, const std::string& state, int root, void* to) 
 
 void engine::scatter_state(int id, const std::string& state, int root, const void* from) {
     std::int64_t open = 0;
+    std::string vector;  // "": the values themselves
+    buffer passage;
     agreement_->enter(calls::scatter_state(digest_of({id, root}, state)), [&] {
         const auto& t = checked_root(id, root, "zero_scatter_state");
         check_state(t, state, "zero_scatter_state");
         const bool gives = root < 0 || root == ranks_->rank();
         require(!gives || from != nullptr || t.count == 0, code::argument, "zero_scatter_state of '{}': this rank gives the values, so they may not be NULL", t.name);
         open = stage_->copies().any_open() ? 1 : 0;
+        vector = state != "value" && state != "master" ? state : stage_->memory().has_master(layout_.where(id).bucket) ? "master" : "";
+        passage = stage_->moves().passage(id, vector, root);
     }, {&open, 1});
-    const int bucket = layout_.where(id).bucket;
-    if (state == "gradient") {
-        stage_->moves().spread_vector(id, state, root, from);
-        run_->written.insert(state);
-    } else if (state != "value" && state != "master") {
-        stage_->moves().spread_vector(id, state, root, from);
-    } else if (stage_->memory().has_master(bucket)) {
-        stage_->moves().spread_vector(id, "master", root, from);
+    if (vector.empty()) stage_->moves().spread(id, root, from, passage);
+    else stage_->moves().spread_vector(id, vector, root, from, passage);
+    if (vector == "gradient") run_->written.insert(vector);
+    if (!vector.empty() && vector != "master") return;
+    if (vector == "master") {
+        const int bucket = layout_.where(id).bucket;
         stage_->moves().round_masters(bucket);
         stage_->moves().publish(bucket);
-        stage_->values_changed(open != 0);
-    } else {
-        stage_->moves().spread(id, root, from);
-        stage_->values_changed(open != 0);
     }
-}
-
-// --- fill: counter-based, so that no rank ever needs the whole ---
-
-namespace {
-
-// splitmix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014): its finalizer as a hash.
-std::uint64_t mixed(std::uint64_t x) noexcept {
-    x += 0x9e3779b97f4a7c15u;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
-double unit(std::uint64_t key, std::uint64_t counter) noexcept {  // [0, 1), 53 bits
-    return static_cast<double>(mixed(key ^ mixed(counter)) >> 11) * 0x1p-53;
-}
-
-enum class fill_kind { constant, uniform, normal };
-
-double element(fill_kind kind, double a, double b, std::uint64_t key, std::int64_t index) noexcept {
-    const auto i = static_cast<std::uint64_t>(index);
-    if (kind == fill_kind::constant) return a;
-    if (kind == fill_kind::uniform) return a + (b - a) * unit(key, i);
-    const double radius = std::sqrt(-2 * std::log(1 - unit(key, 2 * i)));  // Box and Muller, 1958
-    return a + b * radius * std::cos(2 * std::numbers::pi * unit(key, 2 * i + 1));
-}
-
-}  // namespace
-
-void engine::fill(int id, const std::string& kind, double a, double b, std::uint64_t seed) {
-    std::int64_t bits[2];
-    std::memcpy(bits, &a, sizeof a);
-    std::memcpy(bits + 1, &b, sizeof b);
-    fill_kind which = fill_kind::constant;
-    std::int64_t open = 0;
-    agreement_->enter(calls::fill(digest_of({id, bits[0], bits[1], static_cast<std::int64_t>(seed)}, kind)), [&] {
-        checked(id, "zero_fill");
-        if (kind == "uniform") which = fill_kind::uniform;
-        else if (kind == "normal") which = fill_kind::normal;
-        else require(kind == "constant", code::argument, "zero_fill: kind '{}' is not constant, uniform or normal", kind);
-        require(std::isfinite(a) && (which == fill_kind::constant || std::isfinite(b)), code::argument, "zero_fill: a and b must be finite");
-        open = stage_->copies().any_open() ? 1 : 0;
-    }, {&open, 1});
-    const auto& t = registry_.at(id);
-    const auto& seat = layout_.where(id);
-    auto& memory = stage_->memory();
-    const std::uint64_t key = mixed(seed ^ digest(t.name));
-    const auto fill_range = [&](partition::range part, dtype type, auto&& address) {
-        const std::int64_t first = std::max<std::int64_t>(0, part.first - seat.offset);
-        const std::int64_t end = std::min(t.count, part.first + part.count - seat.offset);
-        std::array<double, 512> tile;
-        for (std::int64_t at = first; at < end; at += static_cast<std::int64_t>(tile.size())) {
-            const std::int64_t n = std::min(end - at, static_cast<std::int64_t>(tile.size()));
-            for (std::int64_t i = 0; i < n; ++i) tile[static_cast<std::size_t>(i)] = element(which, a, b, key, at + i);
-            if (is_16bit(t.type)) {  // as its fp32 master is rounded
-                std::array<float, 512> single;
-                vector::convert(dtype::f32, single.data(), dtype::f64, tile.data(), n);
-                vector::convert(type, address(at), dtype::f32, single.data(), n);
-            } else {
-                vector::convert(type, address(at), dtype::f64, tile.data(), n);
-            }
-        }
-    };
-    fill_range(memory.values_part(seat.bucket), t.type, [&](std::int64_t i) { return memory.value(id, i); });
-    if (memory.has_master(seat.bucket))
-        fill_range(memory.states_part(seat.bucket), dtype::f32, [&](std::int64_t i) { return memory.vector(id, "master", i); });
     stage_->values_changed(open != 0);
 }
 

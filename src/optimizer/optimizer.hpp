@@ -1,6 +1,6 @@
 // What an optimizer is to the rest of the library: a name, the states it keeps, its hyper-parameters, and one pass over
 // memory that updates a range. The element updates themselves: one header each (adam.hpp, lion.hpp ...), written once as
-// templates; kernels_host.cpp instantiates them for several instruction sets.
+// templates; kernels_host.inc instantiates them once per instruction set.
 #pragma once
 #include <array>
 #include <cstdint>

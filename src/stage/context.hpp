@@ -2,6 +2,7 @@
 #pragma once
 #include "comm/communicator.hpp"
 #include "config/settings.hpp"
+#include "core/agreement.hpp"
 #include "core/ledger.hpp"
 #include "core/log.hpp"
 #include "partition/layout.hpp"
@@ -14,6 +15,7 @@ struct context {
     const partition::layout& space;
     comm::communicator& ranks;
     ledger& book;
+    agreement& agree;
     zero::log& logger;
     const config::settings& how;
 

@@ -31,7 +31,7 @@ void gathered::keep_below_cap(std::span<const int> tensors) {
     };
     if (live_ + wanted() > cap) drop_idle();  // copies that nobody holds are a courtesy: they go first
     const std::int64_t elements = wanted();
-    const auto others = tensors.size() > 1 ? fmt::format(" and {} more", tensors.size() - 1) : std::string();
+    const auto others = tensors.size() > 1 ? formatted(" and {} more", tensors.size() - 1) : std::string();
     require(live_ + elements <= cap, code::memory,
             "gathering '{}'{} ({} elements) would make {} elements live, more than zero_optimization.stage3_max_live_parameters = {}: "
             "release other tensors first or raise that key", all_.tensors.at(tensors.front()).name, others, elements, live_ + elements, cap);
@@ -53,6 +53,16 @@ gathered::wish gathered::prepare(std::span<const int> tensors) {
     }
     mine.ahead = room_ahead(tensors.size());
     return mine;
+}
+
+gathered::wish gathered::prepare_ahead(int tensor) {
+    if (copies_.count(tensor) == 0 && live_ + count(tensor) > all_.how.max_live_parameters) return {false, 0};
+    try {
+        make_room(tensor);
+    } catch (const error&) {
+        return {false, 0};  // no memory for a courtesy
+    }
+    return {lacks(tensor), 1};
 }
 
 void gathered::give_up() {
@@ -112,8 +122,8 @@ void* gathered::finish(int tensor) {
 }
 
 void gathered::prefetch(int tensor, const wish& agreed) {
-    begin(tensor, agreed);
-    give_up();  // what was planned behind it: that belongs to gathers
+    if (agreed.ahead > 0) begin(tensor, agreed);
+    give_up();
 }
 
 void gathered::follow_record(int tensor) {
@@ -192,9 +202,12 @@ void gathered::refresh_open() {
     std::vector<std::int64_t> open(static_cast<std::size_t>(all_.tensors.count()), 0);
     for (const auto& [tensor, c] : copies_) open[static_cast<std::size_t>(tensor)] = c.holders > 0 ? 1 : 0;
     all_.ranks.all_reduce(open, comm::combine::maximum);
+    all_.agree.settle({"zero_step (memory for open copies)", 61, 0}, [&] {
+        for (int tensor = 0; tensor < all_.tensors.count(); ++tensor)
+            if (open[static_cast<std::size_t>(tensor)] != 0) make_room(tensor);
+    });
     for (int tensor = 0; tensor < all_.tensors.count(); ++tensor) {
         if (open[static_cast<std::size_t>(tensor)] == 0) continue;
-        make_room(tensor);
         transfer(tensor);
         auto& c = copies_.at(tensor);
         c.travel->finish();

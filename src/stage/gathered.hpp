@@ -25,6 +25,7 @@ public:
         std::int64_t ahead = 0; // entries of the record that this rank has room to prefetch
     };
     wish prepare(std::span<const int> tensors);
+    wish prepare_ahead(int tensor);               // for prefetch: `ahead` is 1 where there is room
     void give_up();                               // takes back what prepare() made room for and no transfer began to fill
     void begin(int tensor, const wish& agreed);   // starts the transfer (several may be started before the first is finished)
     void look_ahead(std::span<const int> tensors, const wish& agreed);

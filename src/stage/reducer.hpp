@@ -29,7 +29,6 @@ public:
     bool has_pending(int tensor) const;                   // zero_gradient was called and not handed over
     void add(int tensor, double factor, const void* gradient);  // null: the buffer of buffer_for
     bool has_late() const noexcept { return !late_.empty(); }
-    bool handed(int tensor) const;                        // in this micro-step
     bool handed_in_window(int tensor) const;
 
     // Ends the micro-step. At a boundary every owned slice is complete and divided when this returns.
@@ -39,7 +38,7 @@ public:
     totals measure() const;                               // again, from the slices as they are now
 
 private:
-    struct passenger {             // per tensor
+    struct tensor_state {             // per tensor
         int handed = 0;            // in this micro-step
         int expected = 0;          // hand-overs in the first micro-step; 0: not known yet
         bool touched = false;      // its place in the bucket holds a sum
@@ -48,16 +47,16 @@ private:
         buffer handoff;            // where the caller builds it otherwise
         bool handoff_open = false;
     };
-    struct carriage {                 // per bucket
+    struct bucket_state {                 // per bucket
         bool active = true, counted = true;
         bool left = false, divided = false;
         bool narrow = true;        // all that it holds was handed over once, as it is: 16 bits hold it
         std::unique_ptr<comm::operation> travel;
     };
 
-    carriage& coach_of(int bucket) { return coaches_[static_cast<std::size_t>(bucket)]; }
-    const carriage& coach_of(int bucket) const { return coaches_[static_cast<std::size_t>(bucket)]; }
-    passenger& passenger_of(int tensor) { return passengers_[static_cast<std::size_t>(tensor)]; }
+    bucket_state& of_bucket(int bucket) { return buckets_[static_cast<std::size_t>(bucket)]; }
+    const bucket_state& of_bucket(int bucket) const { return buckets_[static_cast<std::size_t>(bucket)]; }
+    tensor_state& of_tensor(int tensor) { return tensors_[static_cast<std::size_t>(tensor)]; }
     bool travels(int bucket) const;                       // takes part and has elements
     bool last_micro_step() const noexcept { return micro_step_ + 1 >= micro_steps_; }
 
@@ -66,12 +65,15 @@ private:
     void accumulate(int tensor, std::byte* place, double factor, const void* gradient, bool assign) const;
     bool somebody_builds_in(int bucket) const;
     void add_late(int tensor, double factor, const void* gradient);
-    void board(int bucket);
+    bool must_wait_for_room(int bucket) const;
+    void wait_a_while_for_room();
+    void open_bucket(int bucket);
     bool complete(int bucket);
     void depart_complete();
     void depart(int bucket, bool fuse);
     void wait_for_oldest();
     void poll();
+    const buffer& late_sums(int bucket);
     void travel_late(bool boundary, double divisor);
     void divide(int bucket, double divisor);
     dtype travel_type(int bucket) const;
@@ -80,9 +82,9 @@ private:
     const context& all_;
     storage& memory_;
     assembly::holds how_;
-    assembly desk_;
-    std::vector<passenger> passengers_;
-    std::vector<carriage> coaches_;
+    assembly assembly_;
+    std::vector<tensor_state> tensors_;
+    std::vector<bucket_state> buckets_;
     std::deque<int> under_way_;
     std::map<int, buffer> late_;
     std::int64_t micro_steps_ = 1, micro_step_ = 0;
@@ -90,6 +92,7 @@ private:
     int next_ = 0;                 // the bucket that leaves next
     bool learned_ = false;         // the first micro-step is over
     bool ever_late_ = false;
+    bool ever_uneven_ = false;     // a rank fell so far behind that waiting for it was given up
     totals totals_;
 };
 

@@ -20,9 +20,13 @@ bool lands_directly(const partition::layout& space, int bucket) {
     return true;
 }
 
+// Elements of every slice that one all-gather carries.
+std::int64_t piece_of_slice(const partition::bucket& b, int ranks, std::int64_t allgather_bucket_size) {
+    return std::min(b.slice, std::max(partition::alignment(b.type), allgather_bucket_size / ranks));
+}
+
 std::int64_t staged_slice(const partition::bucket& b, int ranks, std::int64_t allgather_bucket_size) {
-    const std::int64_t most = std::min<std::int64_t>(allgather_bucket_size, chunk_bytes);
-    return std::min(b.slice, std::max(partition::alignment(b.type), most / ranks));
+    return piece_of_slice(b, ranks, std::min(allgather_bucket_size, chunk_bytes / size_of(b.type)));
 }
 
 }  // namespace
@@ -43,18 +47,27 @@ values::values(const context& all, storage& memory) : all_(all), memory_(memory)
     if (bytes > 0) staging_ = buffer(all.book, purpose::communication, bytes);
 }
 
+// All slices of a bucket, "allgather_bucket_size" elements at a time; `place_of` says where a part of one slice lies here.
+template <typename Place>
+void values::gather_in_pieces(int bucket, Place place_of) {
+    const auto& b = all_.bucket(bucket);
+    const std::int64_t chunk = piece_of_slice(b, all_.ranks.size(), all_.how.allgather_bucket_size);
+    for (std::int64_t first = 0; first < b.slice; first += chunk) {
+        const std::int64_t count = std::min(chunk, b.slice - first);
+        comm::all_gather_request request;
+        for (int rank = 0; rank < all_.ranks.size(); ++rank)
+            request.landings.push_back(place_of(partition::range{all_.space.slice_of(bucket, rank).first + first, count}));
+        const auto& own = request.landings[static_cast<std::size_t>(all_.ranks.rank())];
+        request.own = own.data;
+        request.own_bytes = own.bytes;
+        all_.ranks.start_all_gather(std::move(request))->finish();
+    }
+}
+
 void values::gather_vector(int bucket, std::byte* base, dtype type) {
     if (all_.alone() || all_.bucket(bucket).padded == 0) return;
-    comm::all_gather_request request;
     const std::int64_t width = size_of(type);
-    for (int rank = 0; rank < all_.ranks.size(); ++rank) {
-        const auto part = all_.space.slice_of(bucket, rank);
-        request.landings.push_back({base + part.first * width, part.count * width});
-    }
-    const auto& own = request.landings[static_cast<std::size_t>(all_.ranks.rank())];
-    request.own = own.data;
-    request.own_bytes = own.bytes;
-    all_.ranks.start_all_gather(std::move(request))->finish();
+    gather_in_pieces(bucket, [&](partition::range part) { return comm::landing{base + part.first * width, part.count * width}; });
 }
 
 void values::publish(int bucket) {
@@ -62,16 +75,11 @@ void values::publish(int bucket) {
     if (all_.alone() || !b.whole_values || b.padded == 0) return;
     if (b.library_owned) return gather_vector(bucket, memory_.values(bucket), b.type);
     if (!lands_directly(all_.space, bucket)) return publish_staged(bucket);
-    comm::all_gather_request request;
-    for (int rank = 0; rank < all_.ranks.size(); ++rank) {
-        const auto pieces = all_.space.pieces(bucket, all_.space.slice_of(bucket, rank));
-        if (pieces.empty()) request.landings.push_back({nullptr, 0});
-        else request.landings.push_back({memory_.value(pieces[0].tensor, pieces[0].first), pieces[0].count * size_of(b.type)});
-    }
-    const auto& own = request.landings[static_cast<std::size_t>(all_.ranks.rank())];
-    request.own = own.data;
-    request.own_bytes = own.bytes;
-    all_.ranks.start_all_gather(std::move(request))->finish();
+    gather_in_pieces(bucket, [&](partition::range part) {
+        const auto pieces = all_.space.pieces(bucket, part);
+        if (pieces.empty()) return comm::landing{};
+        return comm::landing{memory_.value(pieces[0].tensor, pieces[0].first), pieces[0].count * size_of(b.type)};
+    });
 }
 
 void values::copy_slice(int bucket, partition::range part, std::byte* packed, bool pack) {
@@ -127,16 +135,15 @@ void values::refresh_masters(int bucket, partition::range part) {
 }
 
 // Initial values of a bucket that lies in the callers' arrays, whole on every rank: few, large messages.
-void values::spread_bucket(int bucket, int root) {
+void values::spread_bucket(int bucket, int root, const buffer& passage) {
     const auto& b = all_.bucket(bucket);
-    const std::int64_t width = size_of(b.type), chunk = std::min(b.used, chunk_bytes / width);
+    const std::int64_t width = size_of(b.type), chunk = std::min(b.used, passage.bytes() / width);
     if (root >= 0 && !all_.alone() && b.used > 0) {
-        buffer passing(all_.book, purpose::communication, chunk * width);
         for (std::int64_t first = 0; first < b.used; first += chunk) {
             const partition::range part{first, std::min(chunk, b.used - first)};
-            if (all_.ranks.rank() == root) copy_slice(bucket, part, passing.data(), true);
-            all_.ranks.broadcast(passing.data(), part.count * width, root);
-            if (all_.ranks.rank() != root) copy_slice(bucket, part, passing.data(), false);
+            if (all_.ranks.rank() == root) copy_slice(bucket, part, passage.data(), true);
+            all_.ranks.broadcast(passage.data(), part.count * width, root);
+            if (all_.ranks.rank() != root) copy_slice(bucket, part, passage.data(), false);
         }
     }
     refresh_masters(bucket, {0, b.padded});
@@ -155,7 +162,8 @@ partition::range overlap(std::int64_t seat, std::int64_t count, partition::range
 
 // Elements `part` of the tensor are held at `held` (all of them on every rank when `whole`). They come from `from` on the
 // root, chunk by chunk.
-void values::receive(const tensor& t, dtype type, bool whole, partition::range part, std::byte* held, int root, const void* from) {
+void values::receive(const tensor& t, dtype type, bool whole, partition::range part, std::byte* held, int root, const void* from,
+                     const buffer& passage) {
     const std::int64_t width = size_of(type);
     const auto* source = static_cast<const std::byte*>(from);
     const auto take = [&](std::int64_t first, std::int64_t count, const std::byte* image) {  // `image` holds first..first+count-1
@@ -168,32 +176,54 @@ void values::receive(const tensor& t, dtype type, bool whole, partition::range p
     if (giver) take(0, t.count, source);
     if (root < 0 || all_.alone() || t.count == 0) return;
     if (whole) return all_.ranks.broadcast(held, t.count * width, root);
-    const std::int64_t chunk = std::min(t.count, chunk_bytes / width);
-    buffer passing(all_.book, purpose::communication, chunk * width);
+    const std::int64_t chunk = std::min(t.count, passage.bytes() / width);
     for (std::int64_t first = 0; first < t.count; first += chunk) {
         const std::int64_t count = std::min(chunk, t.count - first);
-        if (giver) std::memcpy(passing.data(), source + first * width, static_cast<std::size_t>(count * width));
-        all_.ranks.broadcast(passing.data(), count * width, root);
-        if (!giver) take(first, count, passing.data());
+        if (giver) std::memcpy(passage.data(), source + first * width, static_cast<std::size_t>(count * width));
+        all_.ranks.broadcast(passage.data(), count * width, root);
+        if (!giver) take(first, count, passage.data());
     }
 }
 
-void values::spread(int id, int root, const void* from) {
+buffer values::passage(int id, const std::string& name, int root) const {
+    const auto& t = all_.tensors.at(id);
+    const int bucket = all_.space.where(id).bucket;
+    const bool whole = name.empty() ? all_.bucket(bucket).whole_values : cover_of(bucket, name).count == all_.bucket(bucket).padded;
+    if (root < 0 || all_.alone() || whole) return {};
+    const std::int64_t bytes = t.count * size_of(name.empty() ? t.type : memory_.vector_type(id, name));
+    return {all_.book, purpose::communication, std::min(bytes, chunk_bytes)};
+}
+
+buffer values::passage_for_all(int root) const {
+    if (root < 0 || all_.alone()) return {};
+    std::int64_t most = 0;
+    for (int b = 0; b < all_.buckets(); ++b) {
+        const auto& bucket = all_.bucket(b);
+        if (!bucket.library_owned) most = std::max(most, bucket.used * size_of(bucket.type));
+    }
+    return {all_.book, purpose::communication, std::min(most, chunk_bytes)};
+}
+
+partition::range values::cover_of(int bucket, const std::string& vector) const {
+    return vector == "gradient" ? memory_.gradient_part(bucket) : memory_.states_part(bucket);
+}
+
+void values::spread(int id, int root, const void* from, const buffer& passage) {
     const auto& t = all_.tensors.at(id);
     const auto& seat = all_.space.where(id);
     const auto part = overlap(seat.offset, t.count, memory_.values_part(seat.bucket));
     std::byte* held = part.count > 0 ? memory_.value(id, part.first) : nullptr;
-    receive(t, t.type, all_.bucket(seat.bucket).whole_values, part, held, root, from);
+    receive(t, t.type, all_.bucket(seat.bucket).whole_values, part, held, root, from, passage);
     refresh_masters(seat.bucket, {seat.offset, t.count});
 }
 
-void values::spread_vector(int id, const std::string& name, int root, const void* from) {
+void values::spread_vector(int id, const std::string& name, int root, const void* from, const buffer& passage) {
     const auto& t = all_.tensors.at(id);
     const auto& seat = all_.space.where(id);
-    const auto cover = name == "gradient" ? memory_.gradient_part(seat.bucket) : memory_.states_part(seat.bucket);
+    const auto cover = cover_of(seat.bucket, name);
     const auto part = overlap(seat.offset, t.count, cover);
     std::byte* held = part.count > 0 ? memory_.vector(id, name, part.first) : nullptr;
-    receive(t, memory_.vector_type(id, name), cover.count == all_.bucket(seat.bucket).padded, part, held, root, from);
+    receive(t, memory_.vector_type(id, name), cover.count == all_.bucket(seat.bucket).padded, part, held, root, from, passage);
 }
 
 void values::collect(int id, const std::string& name, int root, void* to) {

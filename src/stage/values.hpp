@@ -18,19 +18,27 @@ public:
     void publish(int bucket);                            // owned value slices -> whole values, all ranks
     void round_masters(int bucket);                      // 16-bit: masters of the held states -> own values
     void refresh_masters(int bucket, partition::range part);  // 16-bit: values held here -> masters held here
-    void spread_bucket(int bucket, int root);            // initial values in the callers' arrays; root -1: keep each rank's
+    void spread_bucket(int bucket, int root, const buffer& passage);  // initial values in the callers' arrays; root -1: keep each rank's
     void gather_vector(int bucket, std::byte* base, dtype type);  // stage 0: owned slices of a whole vector -> everywhere
 
     // New values from `root` (-1: each rank has its own equal copy in `from`), in the tensor's own type, into every
     // place held here; masters follow.
-    void spread(int id, int root, const void* from);
-    void spread_vector(int id, const std::string& name, int root, const void* from);
+    void spread(int id, int root, const void* from, const buffer& passage);
+    void spread_vector(int id, const std::string& name, int root, const void* from, const buffer& passage);
+    // Memory through which a root's values pass; empty where none do. The caller takes it inside an agreement, for a rank that
+    // cannot have it would leave the others waiting.
+    buffer passage(int id, const std::string& name, int root) const;  // "": spread, else spread_vector
+    buffer passage_for_all(int root) const;              // of initial values
 
     // Owned parts of a vector ("" = value in the tensor's own type) to `root` or, with -1, everyone.
     void collect(int id, const std::string& name, int root, void* to);
 
 private:
-    void receive(const tensor& t, dtype type, bool whole, partition::range part, std::byte* held, int root, const void* from);
+    void receive(const tensor& t, dtype type, bool whole, partition::range part, std::byte* held, int root, const void* from,
+                 const buffer& passage);
+    partition::range cover_of(int bucket, const std::string& vector) const;  // elements of a state, master or gradient held here
+    template <typename Place>
+    void gather_in_pieces(int bucket, Place place_of);
     void publish_staged(int bucket);
     void copy_slice(int bucket, partition::range part, std::byte* packed, bool pack);
 

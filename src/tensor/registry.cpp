@@ -100,13 +100,13 @@ void check_name(const std::string& name, const char* what) {
 }
 
 std::string shape_text(std::span<const std::int64_t> dims) {
-    return fmt::format("[{}]", fmt::join(dims.begin(), dims.end(), ", "));
+    return formatted("[{}]", fmt::join(dims.begin(), dims.end(), ", "));
 }
 
 int registry::add(const std::string& given_name, dtype type, std::span<const std::int64_t> dims, void* values,
                   int group) {
     const int id = count();
-    const std::string name = given_name.empty() ? fmt::format("t{}", id) : given_name;
+    const std::string name = given_name.empty() ? formatted("t{}", id) : given_name;
     check_name(name, "tensor name");
     require(!ids_.contains(name), code::argument, "a tensor '{}' is registered already: names must differ", name);
     check_type(name, type);

@@ -92,7 +92,7 @@ TEST_CASE("B28, S11, S12: ranks that own nothing, or padding alone") {
                                example{4, 6, {4, 5, 7}}, example{4, 5, {2, 3, 6}}}) {
         if (one.ranks > world_size()) continue;
         for (const int stage : {0, 1, 2, 3}) {
-            const std::string place = folder / fmt::format("{}-{}-{}", one.ranks, one.count, stage);
+            const std::string place = folder / zero::formatted("{}-{}-{}", one.ranks, one.count, stage);
             const auto build = [&](engine& z) {
                 const int nothing = z.add_group(R"({"lr": 0.25})");
                 add(z, "a", dtype::f64, one.count);
@@ -110,7 +110,7 @@ TEST_CASE("B28, S11, S12: ranks that own nothing, or padding alone") {
                 CHECK(checkpoint::verify(files::disk(), place + "/t", true).problems.empty());
                 if (stage != 3 || !has_h5dump()) return;
                 const run_result seen = run("h5dump -w 0 -d /parameters/a " + place + "/t/index.h5");
-                CHECK_THAT(seen.text, Catch::Contains(fmt::format("SIMPLE {{ ( {0} ) / ( {0} ) }}", one.count)) &&
+                CHECK_THAT(seen.text, Catch::Contains(zero::formatted("SIMPLE {{ ( {0} ) / ( {0} ) }}", one.count)) &&
                                           !Catch::Contains("nan"));
                 for (std::int64_t k = 1; k <= one.count; ++k)
                     CHECK_THAT(seen.text, Catch::Contains(std::to_string(k) + (k < one.count ? ", " : "")));

@@ -278,8 +278,6 @@ TEST_CASE("the rest reaches its field") {
     CHECK(all.keep_last == 3);
     CHECK(all.keep_every == 100);
     CHECK_FALSE(all.contiguous_gradients);
-    CHECK_FALSE(all.reduce_scatter);
-    CHECK_FALSE(all.allgather_partitions);
     CHECK_FALSE(all.ignore_unused_parameters);
     CHECK(all.sanity_checks);
     CHECK(all.allgather_bucket_size == 3);
@@ -292,7 +290,6 @@ TEST_CASE("the rest reaches its field") {
     CHECK(all.largest_count == 7);
     CHECK_FALSE(all.broadcast_initial);
     CHECK_FALSE(all.stale_check);
-    CHECK_FALSE(all.node_shared);
     CHECK(all.log_level == 3);
     CHECK(all.end_window);
 }

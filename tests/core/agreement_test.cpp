@@ -80,8 +80,8 @@ TEST_CASE("a failing rank makes all ranks throw its code and text") {
             },
             &text);
         CHECK(which == code::config);
-        const std::string said = fmt::format("the key \"x\" is wrong on {}", guilty);
-        CHECK(text == (talk->rank() == guilty ? said : fmt::format("rank {}: {}", guilty, said)));
+        const std::string said = zero::formatted("the key \"x\" is wrong on {}", guilty);
+        CHECK(text == (talk->rank() == guilty ? said : zero::formatted("rank {}: {}", guilty, said)));
         agree.enter(step, [] {});  // and it goes on
     }
 }
@@ -111,7 +111,7 @@ TEST_CASE("different calls never pair up") {
     const bool saves = talk->rank() == 0;
     std::string text;
     std::vector<std::int64_t> votes(saves ? 0 : 2, 1);
-    CHECK(code_of([&] { agree.enter(saves ? call{"zero_save", 9, 77} : step, {}, votes); }, &text) == code::mismatch);
+    CHECK(code_of([&] { agree.enter(saves ? call{"zero_save", 9, 77, true} : step, {}, votes); }, &text) == code::mismatch);
     CHECK(text.find("zero_save on rank 0") != std::string::npos);
     CHECK(text.find(talk->size() == 2 ? "zero_step on rank 1" : "zero_step on ranks 1, 2") != std::string::npos);
 }
@@ -127,7 +127,7 @@ TEST_CASE("equal calls with different arguments are named") {
     std::string text;
     CHECK(code_of([&] { agree.enter({"zero_gather", 5, digest_here}, {}); }, &text) == code::mismatch);
     CHECK(text.find("zero_gather: ") == 0);
-    CHECK(text.find(fmt::format("rank {}", talk->size() - 1)) != std::string::npos);
+    CHECK(text.find(zero::formatted("rank {}", talk->size() - 1)) != std::string::npos);
 }
 
 TEST_CASE("a failure in one corner of a grid reaches all of it") {
@@ -145,7 +145,7 @@ TEST_CASE("a failure in one corner of a grid reaches all of it") {
         agree.also_over(model.get());
 
         std::vector<std::int64_t> votes{rank};
-        agree.enter(call{"zero_step", 4, static_cast<std::uint64_t>(rank % 2)}, {},
+        agree.enter(call{"zero_step", 4, static_cast<std::uint64_t>(rank % 2), true}, {},
                     votes);  // model ranks differ in digest
         CHECK(votes[0] == size - 1);
 
@@ -158,13 +158,13 @@ TEST_CASE("a failure in one corner of a grid reaches all of it") {
                           });
                       },
                       &text) == code::io);
-            const std::string by_rank = fmt::format("rank {}: disk {}", guilty / 2, guilty);
+            const std::string by_rank = zero::formatted("rank {}: disk {}", guilty / 2, guilty);
             if (rank == guilty)
-                CHECK(text == fmt::format("disk {}", guilty));
+                CHECK(text == zero::formatted("disk {}", guilty));
             else if (rank % 2 == guilty % 2)
                 CHECK(text == by_rank);
             else
-                CHECK(text == fmt::format("model rank {}: {}", guilty % 2, by_rank));
+                CHECK(text == zero::formatted("model rank {}: {}", guilty % 2, by_rank));
         }
         // Two corners at once: one of them wins everywhere.
         std::string text;
@@ -181,7 +181,7 @@ TEST_CASE("a failure in one corner of a grid reaches all of it") {
         // Groups that make different calls.
         CHECK(code_of(
                   [&] {
-                      agree.enter(rank % 2 == 0 ? step : call{"zero_save", 9, 77}, {});
+                      agree.enter(rank % 2 == 0 ? step : call{"zero_save", 9, 77, true}, {});
                   },
                   &text) == code::mismatch);
         CHECK(text.find("zero_save on model rank 1") != std::string::npos);
@@ -189,7 +189,7 @@ TEST_CASE("a failure in one corner of a grid reaches all of it") {
         if (size == 4)
             CHECK(code_of(
                       [&] {
-                          agree.enter(rank == 3 ? call{"zero_save", 9, 77} : step, {});
+                          agree.enter(rank == 3 ? call{"zero_save", 9, 77, true} : step, {});
                       },
                       &text) == code::mismatch);
     }

@@ -138,6 +138,29 @@ TEST_CASE("ranks and tensors that hand over nothing count as zero") {
     }
 }
 
+TEST_CASE("a rank that hands over nothing to many buckets keeps nobody waiting, not even between gathers") {
+    for (const int stage : {0, 1, 2, 3}) {
+        setup s;
+        s.stage = stage;
+        s.optimizer = sgd;
+        s.bucket = 10;
+        zero::engine z(world(), json(s));
+        const std::int64_t n = 40;
+        std::vector<int> ids;
+        for (int t = 0; t < 6; ++t) ids.push_back(z.add_tensor("", dtype::f32, {&n, 1}, nullptr, 0));
+        z.commit();
+        const std::vector<float> g(40, static_cast<float>(size()));
+        for (int step = 1; step <= 3; ++step) {
+            for (auto id = ids.rbegin(); id != ids.rend(); ++id) {
+                fetch(z, *id);
+                if (rank() == size() - 1) z.reduce(*id, 1, g.data());
+            }
+            z.step();
+            for (const int id : ids) CHECK(values(z, id, n)[39] == -static_cast<float>(step));
+        }
+    }
+}
+
 TEST_CASE("groups: own rate, limits, frozen at run time") {
     for (const int stage : {0, 1, 2, 3}) {
         zero::engine z(world(), config(stage));
