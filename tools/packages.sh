@@ -10,20 +10,32 @@ declare -A packages=(
     [openmpi]="libopenmpi-dev openmpi-bin"
 )
 
+# The same in words, for systems whose package names are not known here.
+declare -A in_words=(
+    [build]="C, C++20 and Fortran compilers, CMake 3.25 or later, Ninja, pkg-config, an MPI with its compilers (MPICH), \
+HDF5 with headers, and the headers of nlohmann-json 3, fmt 9, CLI11 and xxHash"
+    [tests]="Catch2 version 2, Python 3 with h5py, HDF5's command line tools, fypp, git, binutils"
+    [openmpi]="Open MPI with its compilers"
+)
+
 wanted=""
+needed=""
 for group in "${@:-build}"; do
     if [ -z "${packages[$group]+known}" ]; then
         echo "tools/packages.sh: unknown group '$group'; known are: build, tests, openmpi" >&2
         exit 2
     fi
     wanted+=" ${packages[$group]}"
+    needed+="    ${in_words[$group]}"$'\n'
 done
 
 installed() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q '^install ok installed$'; }
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-    # Not Debian: the build itself names whatever it misses.
-    echo "tools/packages.sh: this is not Debian, so nothing is installed. Needed are what Debian calls:" $wanted >&2
+    # Not Debian: what is there is not known, so it goes on, and the build itself names whatever it misses.
+    echo "tools/packages.sh: this is not Debian, so nothing is installed. Needed are:" >&2
+    printf '%s' "$needed" >&2
+    echo "Debian calls these packages:" $wanted >&2
     exit 0
 fi
 
@@ -36,7 +48,7 @@ if [ -z "$missing" ]; then
 fi
 if [ "$(id -u)" != 0 ]; then
     echo "tools/packages.sh: packages are missing and only root may install them. Run:" >&2
-    echo "    sudo apt-get install$missing" >&2
+    echo "    sudo apt-get install --no-install-recommends$missing" >&2
     exit 1
 fi
 echo "installing:$missing"

@@ -323,19 +323,17 @@ void reducer::travel_late(bool boundary, double divisor) {
         const auto& bucket = all_.bucket(b);
         const dtype sum = sum_type(bucket.type);
         const auto& memory = late_sums(b);
-        // A slice that was divided on its way gets the quotient of what comes late.
-        if (boundary && of_bucket(b).divided) {
-            auto* data = memory.data();
-            exact_sum ignored;
-            vector::divide_and_norm(sum, data, divisor, bucket.padded, ignored);
-        }
+        std::byte* own = memory.data() + all_.own_slice(b).first * size_of(sum);
         comm::reduce_scatter_request request;
         request.source = memory.data();
         request.sum_type = request.travel_type = sum;
         request.slice = bucket.slice;
-        request.target = own_target(b);
-        request.add = true;
+        request.target = own;
         all_.ranks.start_reduce_scatter(std::move(request))->finish();
+        // Whether a slice was divided on its way is the owner's affair: it then gets the quotient of what comes late.
+        exact_sum ignored;
+        if (boundary && of_bucket(b).divided) vector::divide_and_norm(sum, own, divisor, bucket.slice, ignored);
+        vector::accumulate(sum, own_target(b), sum, own, 1, bucket.slice, false);
     }
     late_.clear();
     if (!boundary) return;

@@ -296,7 +296,8 @@ TEST_CASE("S15, B40: types, bits and bytes of masters and moments are the same a
         CHECK(moments() == before);
         CHECK(bytes() == bytes_before);
         for (const char* state : {"value", "exp_avg", "exp_avg_sq"}) CHECK(z.owned(0, state).type == dtype::f32);
-        for (const checkpoint::vector_entry& one : manifest_at(place + "/t").tensors[0].vectors)
+        const checkpoint::manifest written = manifest_at(place + "/t");
+        for (const checkpoint::vector_entry& one : written.tensors[0].vectors)
             CHECK(one.type == dtype::f32);
     }
 }

@@ -91,6 +91,25 @@ TEST_CASE("a second hand-over adds, before and after the bucket has left, scaled
     }
 }
 
+TEST_CASE("late additions are divided once, whoever sent the bucket early") {
+    for (const int stage : {0, 1, 2, 3}) {
+        zero::engine z(world(), config(stage, sgd, R"(, "overlap_comm": true)"));
+        const std::int64_t n = 200;
+        const int id = z.add_tensor("w", dtype::f32, {&n, 1}, nullptr, 0);
+        z.commit();
+        const std::vector<float> g(200, static_cast<float>(size()));
+        fetch(z, id);
+        z.reduce(id, 1, g.data());
+        z.step();  // once from every rank: what the next step expects
+        CHECK(values(z, id, n) == std::vector<float>(200, -static_cast<float>(size())));
+        fetch(z, id);
+        for (int time = 0; rank() == size() - 1 && time < 2; ++time) z.reduce(id, 1, g.data());
+        z.step();  // leaves early and goes again on the last rank, and at the end of the step on the others
+        CHECK(values(z, id, n) == std::vector<float>(200, -static_cast<float>(size() + 2)));
+        CHECK(z.get_real("grad_norm") == Approx(2 * std::sqrt(200.0)));
+    }
+}
+
 TEST_CASE("buffers of the library: zeros first, the same until handed over, nothing when not") {
     for (const dtype type : {dtype::f32, dtype::bf16}) {
         for (const int stage : {0, 1, 2, 3}) {
