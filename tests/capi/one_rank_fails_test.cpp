@@ -148,8 +148,8 @@ TEST_CASE("ranks with other frozen groups, while gradients are under way") {
             WORKS(zero_reduce(m.z, m.id_a, m.gradient_a.data()));
             WORKS(zero_reduce(m.z, m.id_b, m.gradient_b.data()));
             EXPECT(ZERO_ERR_MISMATCH, zero_step(m.z));
-            if (set_back) {  // the options are equal again, the window is not
-                if (last_rank()) WORKS(zero_set_int(m.z, "groups.0.frozen", 0));
+            if (set_back) {  // the options are equal again (said on all ranks: spelled out is another text), the window is not
+                WORKS(zero_set_int(m.z, "groups.0.frozen", 0));
                 EXPECT(ZERO_ERR_MISMATCH, zero_step(m.z));
             }
             WORKS(zero_finalize(&m.z));

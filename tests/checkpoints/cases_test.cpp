@@ -297,8 +297,7 @@ TEST_CASE("S15, B40: types, bits and bytes of masters and moments are the same a
         CHECK(bytes() == bytes_before);
         for (const char* state : {"value", "exp_avg", "exp_avg_sq"}) CHECK(z.owned(0, state).type == dtype::f32);
         const checkpoint::manifest written = manifest_at(place + "/t");
-        for (const checkpoint::vector_entry& one : written.tensors[0].vectors)
-            CHECK(one.type == dtype::f32);
+        for (const checkpoint::vector_entry& one : written.tensors[0].vectors) CHECK(one.type == dtype::f32);
     }
 }
 
