@@ -232,5 +232,5 @@ TEST_CASE("an index of 1,200 tensors takes about half a second, whatever their s
     const index_file made = build_index(what, {});
     const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
     INFO(made.bytes << " bytes in " << seconds << " s");
-    CHECK(seconds < 1.5);  // 0.5 on a free processor; sanitizers and old machines have their share
+    CHECK(seconds < 5);  // 0.5 on a free processor; sanitizers, old and busy machines have their share
 }
