@@ -104,13 +104,13 @@ TEST_CASE("attached arrays: one for all, or one for each") {
     const temporary_folder folder;
     std::vector<std::vector<std::int64_t>> counters(4, std::vector<std::int64_t>(3));
     std::vector<std::vector<double>> own(4, std::vector<double>(2));
-    double lone = 2.5;
+    std::vector<double> lone(4, 2.5);  // one on each rank, though all hold the same
     const auto attach = [&](bool per_rank) {
         return [&, per_rank](share& mine, int rank) {
             const std::size_t r = static_cast<std::size_t>(rank);
             mine.state.attachments.push_back({"counter", dtype::i64, {3}, 3, false, counters[r].data()});
             mine.state.attachments.push_back({"none", dtype::f64, {0}, 0, false, nullptr});
-            mine.state.attachments.push_back({"lone", dtype::f64, {}, 1, false, &lone});
+            mine.state.attachments.push_back({"lone", dtype::f64, {}, 1, false, &lone[r]});
             if (per_rank) mine.state.attachments.push_back({"own/rng", dtype::f64, {2}, 2, true, own[r].data()});
         };
     };
@@ -124,6 +124,7 @@ TEST_CASE("attached arrays: one for all, or one for each") {
     const auto blank = [&] {
         for (auto& one : counters) one = {0, 0, 0};
         for (auto& one : own) one = {0, 0};
+        for (auto& one : lone) one = 0;
     };
     load_options back;
     blank();
@@ -132,6 +133,7 @@ TEST_CASE("attached arrays: one for all, or one for each") {
     for (std::size_t r = 0; r < 3; ++r) {
         CHECK(counters[r] == std::vector<std::int64_t>{10, 5, -1});
         CHECK(own[r] == std::vector<double>{static_cast<double>(r), 0.5});
+        CHECK(lone[r] == 2.5);
     }
     blank();
     const load_result refused = load_on(2, all, folder / "c", back);
