@@ -17,39 +17,43 @@ namespace {
 constexpr std::int64_t largest_request = std::int64_t{1} << 30;  // Linux moves at most 2 GiB per call
 constexpr int new_directory = 0777, new_file = 0666;             // the caller's umask decides
 
-const char* verb(action what) noexcept {
+struct wording {
+    const char *name, *verb;
+};
+
+wording wording_of(action what) noexcept {
     switch (what) {
         case action::create:
-            return "create";
+            return {"create", "create"};
         case action::open:
-            return "open";
+            return {"open", "open"};
         case action::read:
-            return "read";
+            return {"read", "read"};
         case action::write:
-            return "write to";
+            return {"write", "write to"};
         case action::reserve:
-            return "reserve space for";
+            return {"reserve", "reserve space for"};
         case action::sync:
-            return "flush to disk";
+            return {"sync", "flush to disk"};
         case action::close:
-            return "close";
+            return {"close", "close"};
         case action::status:
-            return "look at";
+            return {"status", "look at"};
         case action::list:
-            return "list";
+            return {"list", "list"};
         case action::make_directory:
-            return "make the directory";
+            return {"make_directory", "make the directory"};
         case action::rename:
-            return "rename to";
+            return {"rename", "rename to"};
         case action::remove:
-            return "remove";
+            return {"remove", "remove"};
     }
-    return "use";
+    return {"unknown", "use"};
 }
 
 std::string sentence(action what, const std::string& path, int number) {
-    return formatted("cannot {} {}: {} (errno {})", verb(what), path, std::generic_category().message(number),
-                       number);
+    return formatted("cannot {} {}: {} (errno {})", wording_of(what).verb, path, std::generic_category().message(number),
+                     number);
 }
 
 // The calls that may be interrupted before they have done anything are made again.
@@ -69,33 +73,7 @@ std::string parent_of(const std::string& path) {
 }  // namespace
 
 const char* name(action what) noexcept {
-    switch (what) {
-        case action::create:
-            return "create";
-        case action::open:
-            return "open";
-        case action::read:
-            return "read";
-        case action::write:
-            return "write";
-        case action::reserve:
-            return "reserve";
-        case action::sync:
-            return "sync";
-        case action::close:
-            return "close";
-        case action::status:
-            return "status";
-        case action::list:
-            return "list";
-        case action::make_directory:
-            return "make_directory";
-        case action::rename:
-            return "rename";
-        case action::remove:
-            return "remove";
-    }
-    return "unknown";
+    return wording_of(what).name;
 }
 
 failure::failure(action what, const std::string& path, int number)

@@ -19,31 +19,11 @@ output=${ZERO_OUTPUT:-$PWD/text_model_output}/text_model
 steps=${TEXT_MODEL_STEPS:-150}
 limit=${TEXT_MODEL_LIMIT:-2.6}
 text=${TEXT_MODEL_TEXT:-/usr/share/common-licenses/GPL-3}
-preload=${ZERO_PRELOAD-$build/yield_shim/libzero_yield_shim.so}
 
 fail() { printf 'text model: %s\n' "$1" >&2; exit 1; }
 trap 'status=$?; if [ $status -ne 0 ]; then echo "text model: FAILED (status $status)" >&2; fi' EXIT
-say() { printf '\n--- %s\n' "$1"; }
-
-find_program() {
-    local place
-    for place in "$build/examples/c/text_model" "$build/text_model"; do
-        if [ -x "$place" ]; then program=$place; return; fi
-    done
-    fail "no program text_model in $build: build it first (cmake --build $build --target text_model)"
-}
-
-find_mpiexec() {
-    if [ -z "${MPIEXEC:-}" ] && [ -f "$build/CMakeCache.txt" ]; then
-        MPIEXEC=$(sed -n 's/^MPIEXEC_EXECUTABLE:[A-Z]*=//p' "$build/CMakeCache.txt")
-    fi
-    MPIEXEC=${MPIEXEC:-mpiexec}
-    command -v "${MPIEXEC%% *}" > /dev/null || fail "cannot start ranks: $MPIEXEC is not there; set MPIEXEC"
-    case $("${MPIEXEC%% *}" --version 2>&1 || true) in
-        *"Open MPI"* | *OpenRTE*) mpi_flags=(--oversubscribe --allow-run-as-root) ;;
-        *) mpi_flags=() ;;
-    esac
-}
+# shellcheck source=examples/ranks.sh
+. "$here/../ranks.sh"
 
 # run RANKS LOG ARGUMENTS...: progress on the screen, everything in the log; the memory table waits for the end.
 run() {
@@ -87,10 +67,9 @@ print_table() {
     echo "gathered copies, in bytes at the end of the run, come on top."
 }
 
-find_program
+find_program c text_model
 find_mpiexec
 [ -r "$text" ] || fail "cannot read the text $text; name another by TEXT_MODEL_TEXT"
-if [ -n "$preload" ] && [ ! -f "$preload" ]; then preload=; fi
 rm -rf "$output"
 mkdir -p "$output"
 

@@ -17,31 +17,11 @@ build=${1:-${ZERO_BUILD_FOLDER:-$here/../../build/release}}
 output=${ZERO_OUTPUT:-$PWD/inversion_output}/inversion
 size=${INVERSION_SIZE:-512}
 steps=${INVERSION_STEPS:-60}
-preload=${ZERO_PRELOAD-$build/yield_shim/libzero_yield_shim.so}
 started=
 
 fail() { printf 'inversion: FAILED: %s\n' "$1" >&2; exit 1; }
-say() { printf '\n--- %s\n' "$1"; }
-
-find_program() {
-    local place
-    for place in "$build/examples/fortran90/inversion" "$build/inversion"; do
-        if [ -x "$place" ]; then program=$place; return; fi
-    done
-    fail "no program inversion in $build: build it first (cmake --build $build --target inversion)"
-}
-
-find_mpiexec() {
-    if [ -z "${MPIEXEC:-}" ] && [ -f "$build/CMakeCache.txt" ]; then
-        MPIEXEC=$(sed -n 's/^MPIEXEC_EXECUTABLE:[A-Z]*=//p' "$build/CMakeCache.txt")
-    fi
-    MPIEXEC=${MPIEXEC:-mpiexec}
-    command -v "${MPIEXEC%% *}" > /dev/null || fail "cannot start ranks: $MPIEXEC is not there; set MPIEXEC"
-    case $("${MPIEXEC%% *}" --version 2>&1 || true) in
-        *"Open MPI"* | *OpenRTE*) mpi_flags=(--oversubscribe --allow-run-as-root) ;;
-        *) mpi_flags=() ;;
-    esac
-}
+# shellcheck source=examples/ranks.sh
+. "$here/../ranks.sh"
 
 # start LOG ARGUMENTS...: 4 ranks in the background; mpiexec's process id is in $started, everything printed in the log.
 start() {
@@ -118,10 +98,9 @@ wait_for_half() {
 }
 
 trap kill_started EXIT
-find_program
+find_program fortran90 inversion
 find_mpiexec
 [ $((steps % 4)) -eq 0 ] || fail "INVERSION_STEPS must be a multiple of 4, not $steps"
-if [ -n "$preload" ] && [ ! -f "$preload" ]; then preload=; fi
 rm -rf "$output"
 mkdir -p "$output"
 

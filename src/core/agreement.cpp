@@ -114,14 +114,14 @@ struct round {
     verdict different_calls() {
         return {code::mismatch,
                 formatted("different collective calls met: {}; every rank must make the same calls in the "
-                            "same order",
-                            camps(over, what.name, word, " on "))};
+                          "same order",
+                          camps(over, what.name, word, " on "))};
     }
     verdict different_arguments() {
         return {code::mismatch,
                 formatted("{}: the arguments or the state behind them differ between ranks ({}); they must "
-                            "be equal on all ranks",
-                            what.name, camps(over, formatted("{:016x}", what.digest), word, " on "))};
+                          "be equal on all ranks",
+                          what.name, camps(over, formatted("{:016x}", what.digest), word, " on "))};
     }
 };
 

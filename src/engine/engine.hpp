@@ -153,6 +153,7 @@ private:
     void check_alone_or_together(const call& what, const std::function<void()>& check);
 
     // step.cpp
+    bool trains(const partition::bucket& b) const;            // now: neither frozen at commit nor since
     bool frozen(int id) const;                                // at commit or now
     std::vector<char> active_buckets() const;
     std::int64_t window_digest() const;
@@ -166,6 +167,7 @@ private:
     void agree_on_norm(const stage::totals& mine, std::exception_ptr failed = {});
     void apply_update(bool written_anywhere, bool copies_open_anywhere);
     void follow_values(bool copies_open_anywhere);
+    void follow_slices(bool copies_open_anywhere);
     void close_window();
     void warn_small_moments();
     call with_phase(call what) const;

@@ -49,8 +49,6 @@ void engine::fill(int id, const std::string& kind, double a, double b, std::uint
         if (kind == "uniform") which = fill_kind::uniform;
         else if (kind == "normal") which = fill_kind::normal;
         else require(kind == "constant", code::argument, "zero_fill: kind '{}' is not constant, uniform or normal", kind);
-        require(which == fill_kind::constant || (which == fill_kind::uniform ? a <= b : b >= 0), code::argument,
-                "zero_fill: b = {} is {}", b, which == fill_kind::uniform ? "below a" : "no standard deviation");
         require(std::isfinite(a) && (which == fill_kind::constant || std::isfinite(b)), code::argument, "zero_fill: a and b must be finite");
         require(which != fill_kind::uniform || a <= b, code::argument, "zero_fill: uniform values in [{}, {}) are none: give the smaller bound first", a, b);
         require(which != fill_kind::normal || b >= 0, code::argument, "zero_fill: the deviation {} is negative", b);

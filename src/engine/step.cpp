@@ -25,25 +25,37 @@ double engine::divisor(std::int64_t micro_steps) const {
     return settings_.gradient_sum ? scale : scale * static_cast<double>(micro_steps) * ranks_->size();
 }
 
+bool engine::trains(const partition::bucket& b) const {
+    return b.trainable && !run_->groups[static_cast<std::size_t>(b.group)].frozen;
+}
+
+bool engine::frozen(int id) const { return !trains(context_->bucket(layout_.where(id).bucket)); }
+
 std::vector<char> engine::active_buckets() const {
     std::vector<char> active;
-    for (const auto& b : layout_.buckets()) active.push_back(b.trainable && !run_->groups[static_cast<std::size_t>(b.group)].frozen);
+    for (const auto& b : layout_.buckets()) active.push_back(trains(b));
     return active;
 }
+
+namespace {
+
+std::int64_t digest_of_buckets(const std::vector<char>& active) {
+    return static_cast<std::int64_t>(digest(active.data(), active.size()) >> 1);
+}
+
+}  // namespace
 
 // Which buckets travel in the open window, or would in one opened now.
 std::int64_t engine::window_digest() const {
     if (!committed()) return 0;
     if (run_->now != run::phase::idle) return run_->window_digest;
-    const auto active = active_buckets();
-    return static_cast<std::int64_t>(digest(active.data(), active.size()) >> 1);
+    return digest_of_buckets(active_buckets());
 }
 
 void engine::open_window() {
     if (run_->now == run::phase::open) return;
-    run_->now = run::phase::idle;
-    run_->window_digest = window_digest();
     auto active = active_buckets();
+    run_->window_digest = digest_of_buckets(active);
     std::vector<char> counted;
     for (const auto& b : layout_.buckets()) {
         const auto& group = run_->groups[static_cast<std::size_t>(b.group)];
@@ -54,11 +66,6 @@ void engine::open_window() {
     run_->micro_step = 0;
     run_->gradient_readable = false;
     run_->written.clear();
-}
-
-bool engine::frozen(int id) const {
-    const auto& b = context_->bucket(layout_.where(id).bucket);
-    return !b.trainable || run_->groups[static_cast<std::size_t>(b.group)].frozen;
 }
 
 void* engine::gradient(int id) {
@@ -286,6 +293,14 @@ void engine::follow_values(bool copies_open_anywhere) {
         if (stage_->copies().is_open(t.id)) received(t.id);
 }
 
+// The caller or a checkpoint wrote the owned slices, and the values were published: the rest follows, and the window is over.
+void engine::follow_slices(bool copies_open_anywhere) {
+    stage_->follow({stage_->memory().state_names().begin(), stage_->memory().state_names().end()});
+    close_window();
+    run_->gradient_readable = false;
+    follow_values(copies_open_anywhere);
+}
+
 void engine::close_window() {
     run_->now = run::phase::idle;
     run_->micro_step = 0;
@@ -337,11 +352,7 @@ void engine::publish() {
         open = stage_->copies().any_open() ? 1 : 0;
     }, {&open, 1});
     stage_->publish();
-    std::set<std::string> states(stage_->memory().state_names().begin(), stage_->memory().state_names().end());
-    stage_->follow(states);
-    close_window();
-    run_->gradient_readable = false;
-    follow_values(open != 0);
+    follow_slices(open != 0);
     stage_->copies().end_of_step();
 }
 
@@ -354,10 +365,7 @@ void engine::adopt() {
     stage_->publish();
     for (int b = 0; b < context_->buckets(); ++b)  // frozen values changed as well
         if (!context_->bucket(b).trainable) stage_->moves().publish(b);
-    stage_->follow({stage_->memory().state_names().begin(), stage_->memory().state_names().end()});
-    close_window();
-    run_->gradient_readable = false;
-    follow_values(open != 0);
+    follow_slices(open != 0);
 }
 
 double engine::dot(const std::string& a, const std::string& b, int group) {
@@ -389,7 +397,8 @@ void engine::wait() {
 }
 
 void engine::close() {
-    std::int64_t votes[4] = {0, 0, window_digest(), -window_digest()};
+    const std::int64_t mine = window_digest();
+    std::int64_t votes[4] = {0, 0, mine, -mine};
     agreement_->enter(calls::finalize(), [&] {
         if (!committed()) return;
         votes[0] = run_->now == run::phase::open ? 1 : 0;

@@ -27,10 +27,6 @@ void round_through(dtype narrow, dtype sum, std::byte* data, std::int64_t count)
     }
 }
 
-void clear(std::byte* from, const std::byte* to) {
-    if (to > from) std::memset(from, 0, static_cast<std::size_t>(to - from));
-}
-
 }  // namespace
 
 reducer::reducer(const context& all, storage& memory, assembly::holds how)
@@ -121,7 +117,7 @@ void* reducer::buffer_for(int tensor) {
         }
     }
     if (!p.handoff) p.handoff = buffer(all_.book, purpose::handoff, t.bytes());
-    else clear(p.handoff.data(), p.handoff.data() + t.bytes());
+    else std::memset(p.handoff.data(), 0, static_cast<std::size_t>(t.bytes()));
     p.handoff_open = true;
     return p.handoff.data();
 }
@@ -151,10 +147,9 @@ void reducer::add_here(int tensor, double factor, const void* gradient) {
     } else if (factor != 0) {
         of_bucket(bucket).narrow = false;
         if (assembly_.is_short(bucket)) assembly_.widen(bucket);
-        if (in_place) gradient = nullptr;  // widened with the bucket
         std::byte* place = assembly_.at(tensor);
-        if (gradient != nullptr) accumulate(tensor, place, factor, gradient, first);
-        else vector::accumulate(assembly_.form(bucket), place, assembly_.form(bucket), place, factor, t.count, true);
+        if (in_place) vector::accumulate(assembly_.form(bucket), place, assembly_.form(bucket), place, factor, t.count, true);
+        else accumulate(tensor, place, factor, gradient, first);
     }
 }
 
@@ -255,10 +250,8 @@ void reducer::depart(int bucket, bool fuse) {
     request.add = how_ == assembly::holds::ring && micro_step_ > 0;
     state.divided = fuse;
     if (fuse) {
-        request.finished = [this, bucket, sum](std::int64_t first, std::int64_t count) {
-            exact_sum aside;
-            auto& squares = of_bucket(bucket).counted ? totals_.squares : aside;
-            totals_.finite &= vector::divide_and_norm(sum, own_target(bucket) + first * size_of(sum), divisor_, count, squares);
+        request.finished = [this, bucket](std::int64_t first, std::int64_t count) {
+            divide_and_measure(bucket, first, count, divisor_, totals_);
         };
     }
     state.travel = all_.ranks.start_reduce_scatter(std::move(request));
@@ -278,13 +271,17 @@ void reducer::poll() {
     while (!under_way_.empty() && of_bucket(under_way_.front()).travel->progress()) wait_for_oldest();
 }
 
-void reducer::divide(int bucket, double divisor) {
-    const auto& b = all_.bucket(bucket);
+// Elements of the own slice, from `first` on.
+void reducer::divide_and_measure(int bucket, std::int64_t first, std::int64_t count, double divisor, totals& into) const {
+    const dtype sum = sum_type(all_.bucket(bucket).type);
     exact_sum aside;
-    auto& state = of_bucket(bucket);
-    auto& squares = state.counted ? totals_.squares : aside;
-    totals_.finite &= vector::divide_and_norm(sum_type(b.type), own_target(bucket), divisor, b.slice, squares);
-    state.divided = true;
+    into.finite &= vector::divide_and_norm(sum, own_target(bucket) + first * size_of(sum), divisor, count,
+                                           of_bucket(bucket).counted ? into.squares : aside);
+}
+
+void reducer::divide(int bucket, double divisor) {
+    divide_and_measure(bucket, 0, all_.bucket(bucket).slice, divisor, totals_);
+    of_bucket(bucket).divided = true;
 }
 
 void reducer::finish(bool boundary, double divisor, bool late_anywhere) {
@@ -349,13 +346,8 @@ totals reducer::norm() const { return totals_; }
 
 totals reducer::measure() const {
     totals now;
-    for (int b = 0; b < all_.buckets(); ++b) {
-        if (!travels(b)) continue;
-        exact_sum aside;
-        const auto& bucket = all_.bucket(b);
-        now.finite &= vector::divide_and_norm(sum_type(bucket.type), own_target(b), 1, bucket.slice,
-                                              of_bucket(b).counted ? now.squares : aside);
-    }
+    for (int b = 0; b < all_.buckets(); ++b)
+        if (travels(b)) divide_and_measure(b, 0, all_.bucket(b).slice, 1, now);
     return now;
 }
 

@@ -38,7 +38,7 @@ public:
     totals measure() const;                               // again, from the slices as they are now
 
 private:
-    struct tensor_state {             // per tensor
+    struct tensor_state {
         int handed = 0;            // in this micro-step
         int expected = 0;          // hand-overs in the first micro-step; 0: not known yet
         bool touched = false;      // its place in the bucket holds a sum
@@ -47,7 +47,7 @@ private:
         buffer handoff;            // where the caller builds it otherwise
         bool handoff_open = false;
     };
-    struct bucket_state {                 // per bucket
+    struct bucket_state {
         bool active = true, counted = true;
         bool left = false, divided = false;
         bool narrow = true;        // all that it holds was handed over once, as it is: 16 bits hold it
@@ -75,6 +75,7 @@ private:
     void poll();
     const buffer& late_sums(int bucket);
     void travel_late(bool boundary, double divisor);
+    void divide_and_measure(int bucket, std::int64_t first, std::int64_t count, double divisor, totals& into) const;
     void divide(int bucket, double divisor);
     dtype travel_type(int bucket) const;
     std::byte* own_target(int bucket) const;

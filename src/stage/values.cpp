@@ -47,6 +47,16 @@ values::values(const context& all, storage& memory) : all_(all), memory_(memory)
     if (bytes > 0) staging_ = buffer(all.book, purpose::communication, bytes);
 }
 
+// Every rank's part lies, or will lie, at its landing.
+void values::gather_into(std::vector<comm::landing> landings) {
+    comm::all_gather_request request;
+    request.landings = std::move(landings);
+    const auto& own = request.landings[static_cast<std::size_t>(all_.ranks.rank())];
+    request.own = own.data;
+    request.own_bytes = own.bytes;
+    all_.ranks.start_all_gather(std::move(request))->finish();
+}
+
 // All slices of a bucket, "allgather_bucket_size" elements at a time; `place_of` says where a part of one slice lies here.
 template <typename Place>
 void values::gather_in_pieces(int bucket, Place place_of) {
@@ -54,13 +64,10 @@ void values::gather_in_pieces(int bucket, Place place_of) {
     const std::int64_t chunk = piece_of_slice(b, all_.ranks.size(), all_.how.allgather_bucket_size);
     for (std::int64_t first = 0; first < b.slice; first += chunk) {
         const std::int64_t count = std::min(chunk, b.slice - first);
-        comm::all_gather_request request;
+        std::vector<comm::landing> landings;
         for (int rank = 0; rank < all_.ranks.size(); ++rank)
-            request.landings.push_back(place_of(partition::range{all_.space.slice_of(bucket, rank).first + first, count}));
-        const auto& own = request.landings[static_cast<std::size_t>(all_.ranks.rank())];
-        request.own = own.data;
-        request.own_bytes = own.bytes;
-        all_.ranks.start_all_gather(std::move(request))->finish();
+            landings.push_back(place_of(partition::range{all_.space.slice_of(bucket, rank).first + first, count}));
+        gather_into(std::move(landings));
     }
 }
 
@@ -100,15 +107,11 @@ void values::publish_staged(int bucket) {
     const std::int64_t width = size_of(b.type), chunk = staged_slice(b, ranks, all_.how.allgather_bucket_size);
     for (std::int64_t first = 0; first < b.slice; first += chunk) {
         const std::int64_t count = std::min(chunk, b.slice - first);
-        comm::all_gather_request request;
-        for (int rank = 0; rank < ranks; ++rank)
-            request.landings.push_back({staging_.data() + rank * count * width, count * width});
+        std::vector<comm::landing> landings;
+        for (int rank = 0; rank < ranks; ++rank) landings.push_back({staging_.data() + rank * count * width, count * width});
         const auto part_of = [&](int rank) { return partition::range{all_.space.slice_of(bucket, rank).first + first, count}; };
-        const auto& own = request.landings[static_cast<std::size_t>(all_.ranks.rank())];
-        copy_slice(bucket, part_of(all_.ranks.rank()), static_cast<std::byte*>(own.data), true);
-        request.own = own.data;
-        request.own_bytes = own.bytes;
-        all_.ranks.start_all_gather(std::move(request))->finish();
+        copy_slice(bucket, part_of(all_.ranks.rank()), staging_.data() + all_.ranks.rank() * count * width, true);
+        gather_into(std::move(landings));
         for (int rank = 0; rank < ranks; ++rank)
             if (rank != all_.ranks.rank()) copy_slice(bucket, part_of(rank), staging_.data() + rank * count * width, false);
     }

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "stage/storage.hpp"
 
@@ -37,6 +38,7 @@ private:
     void receive(const tensor& t, dtype type, bool whole, partition::range part, std::byte* held, int root, const void* from,
                  const buffer& passage);
     partition::range cover_of(int bucket, const std::string& vector) const;  // elements of a state, master or gradient held here
+    void gather_into(std::vector<comm::landing> landings);
     template <typename Place>
     void gather_in_pieces(int bucket, Place place_of);
     void publish_staged(int bucket);

@@ -3,20 +3,8 @@
 #include <cstdio>
 #include <string>
 
+#include "support/expect.hpp"
 #include "zero/zero.h"
-
-namespace {
-
-int failures = 0;
-
-void expect(int expected, int code, const char* what) {
-    if (code == expected) return;
-    std::fprintf(stderr, "%s: %d (%s) instead of %d: %s\n", what, code, zero_error_name(code), expected,
-                 zero_last_error());
-    ++failures;
-}
-
-}  // namespace
 
 int main(int argc, char** argv) {
     zero_t z = nullptr;

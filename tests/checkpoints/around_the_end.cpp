@@ -5,18 +5,10 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "support/expect.hpp"
 #include "zero/zero.h"
 
 namespace {
-
-int failures = 0;
-
-void expect(int expected, int code, const char* what) {
-    if (code == expected) return;
-    std::fprintf(stderr, "%s: %d (%s) instead of %d: %s\n", what, code, zero_error_name(code), expected,
-                 zero_last_error());
-    ++failures;
-}
 
 // HDF5 numbers its objects by type and order of birth; it counts its own types itself, but does not say how many of
 // them are somebody's. So every number is asked for, up to the one that comes next.

@@ -9,18 +9,6 @@ using zero::dtype;
 
 namespace {
 
-const std::string sgd = R"("type": "SGD", "params": {"lr": 1})";
-
-template <typename Call>
-code code_of(Call&& call) {
-    try {
-        call();
-    } catch (const zero::error& e) {
-        return e.which();
-    }
-    return code::ok;
-}
-
 // One tensor "w" of n equal elements that start at p0.
 struct line {
     line(int stage, dtype type, std::int64_t n, double p0, const std::string& optimizer, const std::string& more = "", std::int64_t persistence = 0)

@@ -10,7 +10,6 @@ using zero::dtype;
 
 namespace {
 
-const std::string sgd = R"("type": "SGD", "params": {"lr": 1})";
 const std::string adam = R"("type": "Adam", "params": {"lr": 0.1, "betas": [0.9, 0.999], "eps": 1e-8})";
 
 std::string config(int stage, const std::string& optimizer, const std::string& zero_more = "", const std::string& more = "",
@@ -22,11 +21,6 @@ std::string config(int stage, const std::string& optimizer, const std::string& z
     s.more = more;
     s.bucket = bucket;
     return json(s);
-}
-
-void fetch(zero::engine& z, int id) {
-    z.gather(id);
-    z.release(id);
 }
 
 std::vector<double> values(zero::engine& z, int id, dtype type, std::int64_t n) {
@@ -41,16 +35,6 @@ void hand_over(zero::engine& z, int id, dtype type, double factor, const std::ve
     std::vector<std::byte> typed(g.size() * 8 + 8);
     zero::vector::convert(type, typed.data(), dtype::f64, g.data(), static_cast<std::int64_t>(g.size()));
     z.reduce(id, factor, typed.data());
-}
-
-template <typename Call>
-code code_of(Call&& call) {
-    try {
-        call();
-    } catch (const zero::error& e) {
-        return e.which();
-    }
-    return code::ok;
 }
 
 // After one SGD-1 step from 0 the parameters show the mean gradient; every element of every rank is different.

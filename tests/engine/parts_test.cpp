@@ -9,8 +9,6 @@ using zero::dtype;
 
 namespace {
 
-const std::string sgd = R"("type": "SGD", "params": {"lr": 1})";
-
 std::string config(int stage, const std::string& optimizer = sgd, const std::string& zero_more = "", const std::string& more = "") {
     setup s;
     s.stage = stage;
@@ -24,11 +22,6 @@ std::vector<float> values(zero::engine& z, int id, std::int64_t n) {
     std::vector<float> p(static_cast<std::size_t>(n));
     z.gather_to(id, -1, p.data());
     return p;
-}
-
-void fetch(zero::engine& z, int id) {
-    z.gather(id);
-    z.release(id);
 }
 
 }  // namespace

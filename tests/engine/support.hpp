@@ -9,6 +9,7 @@
 
 #include <mpi.h>
 
+#include "core/error.hpp"
 #include "engine/engine.hpp"
 #include "tensor/vector.hpp"
 
@@ -64,6 +65,23 @@ inline std::string json(const setup& s) {
     return "{\"zero_optimization\": {\"stage\": " + std::to_string(s.stage) + ", \"reduce_bucket_size\": " + std::to_string(s.bucket) +
            ", \"stage3_param_persistence_threshold\": " + std::to_string(s.persistence) + s.more_zero + "}, \"optimizer\": {" + s.optimizer +
            "}, \"gradient_accumulation_steps\": " + std::to_string(s.accumulation) + s.more + "}";
+}
+
+inline const std::string sgd = R"("type": "SGD", "params": {"lr": 1})";  // after a step from 0 the values are minus the gradient
+
+inline void fetch(zero::engine& z, int id) {
+    z.gather(id);
+    z.release(id);
+}
+
+template <typename Call>
+zero::code code_of(Call&& call) {
+    try {
+        call();
+    } catch (const zero::error& e) {
+        return e.which();
+    }
+    return zero::code::ok;
 }
 
 // A context with the tensors of shapes(), trained by patterns.

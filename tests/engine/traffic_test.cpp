@@ -10,7 +10,6 @@ using zero::dtype;
 
 namespace {
 
-const std::string sgd = R"("type": "SGD", "params": {"lr": 1})";
 
 // Counts of the calls in between.
 class counted {
