@@ -8,14 +8,6 @@ namespace {
 using namespace zero;
 using namespace zero::capi;
 
-void need_commit(const engine& body, const char* call_name) {
-    try {
-        body.get_integer("owned_elements");  // what only a committed context knows
-    } catch (const error&) {
-        fail(code::state, "{} comes after zero_commit", call_name);
-    }
-}
-
 using action = void (*)(engine&, const std::string& directory, const std::string& tag);
 
 void with_folder(zero_t z, const char* call_name, const char* directory, const char* tag, action run) {
@@ -23,7 +15,7 @@ void with_folder(zero_t z, const char* call_name, const char* directory, const c
     std::string folder;
     std::string label;
     check_together(body, call_name, [&] {
-        need_commit(body, call_name);
+        body.require_committed(call_name);
         folder = text_of(directory, "directory");
         require(!folder.empty(), code::argument, "directory is empty; name the folder that holds the checkpoints");
         label = optional_text(tag, "tag");

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 
 #include "engine/calls.hpp"
 #include "load.hpp"
@@ -14,38 +15,18 @@
 namespace zero::checkpoint {
 namespace {
 
-const char* optimizer_name(optimizer::kind which) {
-    switch (which) {
-        case optimizer::kind::adam:
-            return "adam";  // AdamW too: the same states
-        case optimizer::kind::sgd:
-            return "sgd";
-        case optimizer::kind::lion:
-            return "lion";
-        case optimizer::kind::adagrad:
-            return "adagrad";
-        case optimizer::kind::lamb:
-            return "lamb";
-    }
-    return "unknown";
+std::string optimizer_name(optimizer::kind which) {
+    const auto first = std::find_if(std::begin(optimizer::types), std::end(optimizer::types),
+                                    [&](const auto& one) { return one.second == which; });
+    std::string name(first->first);
+    for (char& letter : name) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+    return name;
 }
 
-const char* schedule_name(schedule::kind which) {
-    switch (which) {
-        case schedule::kind::none:
-            return "none";
-        case schedule::kind::warmup:
-            return "WarmupLR";
-        case schedule::kind::warmup_decay:
-            return "WarmupDecayLR";
-        case schedule::kind::warmup_cosine:
-            return "WarmupCosineLR";
-        case schedule::kind::one_cycle:
-            return "OneCycle";
-        case schedule::kind::range_test:
-            return "LRRangeTest";
-    }
-    return "unknown";
+std::string schedule_name(schedule::kind which) {
+    return std::string(std::find_if(std::begin(schedule_types), std::end(schedule_types),
+                                    [&](const auto& one) { return one.second == which; })
+                           ->first);
 }
 
 vector_state vector_of(engine& from, int id, const std::string& state) {
@@ -103,7 +84,7 @@ contents open(engine& of, const call& name) {
 
 contents contents_of(engine& from) {
     contents made;
-    if (from.tensors().count() > 0) from.state_names(0);  // code::state before commit
+    from.require_committed("looking for what is to be saved or loaded");
     made.run = run_of(from);
     for (const tensor& one : from.tensors().all()) made.tensors.push_back(tensor_of(from, one));
     for (const attachment& one : from.attachments())

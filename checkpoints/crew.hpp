@@ -38,4 +38,9 @@ public:
     std::string broadcast(const std::string& text) override { return text; }
 };
 
+// One phase of a save or a load. Every failure says what is not done because of it ("checkpoint ... was not saved in
+// ..."), in which phase and on which rank, and is thrown on all ranks.
+void settle_phase(crew& ranks, const std::string& not_done, const char* doing, std::uint64_t digest,
+                  const std::function<void()>& local);
+
 }  // namespace zero::checkpoint

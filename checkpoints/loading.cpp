@@ -37,17 +37,8 @@ public:
 
 private:
     void phase(const char* doing, const std::function<void()>& local) {
-        const auto named = [&] {
-            try {
-                local();
-            } catch (const error& problem) {
-                fail(problem.which(), "no checkpoint was loaded from {}: while {}, rank {}: {}", what_.directory, doing,
-                     ranks_.rank(), problem.what());
-            } catch (const std::bad_alloc&) {
-                fail(code::memory, "no checkpoint was loaded from {}: no memory while {}", what_.directory, doing);
-            }
-        };
-        ranks_.settle(named, digest(what_.directory + '\0' + what_.tag + '\0' + doing));
+        settle_phase(ranks_, formatted("no checkpoint was loaded from {}", what_.directory), doing,
+                     digest(what_.directory + '\0' + what_.tag + '\0' + doing), local);
     }
 
     // Agreements compare folders over the data ranks alone, this over all.

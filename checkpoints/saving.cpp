@@ -23,20 +23,9 @@ saving::saving(const contents& state, crew& ranks, const files::disk& disk, ledg
                const save_request& what)
     : state_(state), ranks_(ranks), disk_(disk), book_(book), said_(said), what_(what) {}
 
-// Every failure says which save and which part of it, and is thrown on all ranks.
 void saving::phase(const char* doing, const std::function<void()>& local) {
-    const auto named = [&] {
-        try {
-            local();
-        } catch (const error& problem) {
-            fail(problem.which(), "checkpoint \"{}\" was not saved in {}: while {}, rank {}: {}", what_.tag,
-                 what_.directory, doing, ranks_.rank(), problem.what());
-        } catch (const std::bad_alloc&) {
-            fail(code::memory, "checkpoint \"{}\" was not saved in {}: no memory while {}", what_.tag, what_.directory,
-                 doing);
-        }
-    };
-    ranks_.settle(named, digest_of(what_, doing));
+    settle_phase(ranks_, formatted("checkpoint \"{}\" was not saved in {}", what_.tag, what_.directory), doing,
+                 digest_of(what_, doing), local);
 }
 
 std::vector<std::string> saving::gather_all(const std::string& mine) {

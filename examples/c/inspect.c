@@ -58,26 +58,29 @@ static int64_t largest_over_ranks(zero_t z, const char *key, MPI_Comm comm) {
     return largest;
 }
 
-static double formula(const struct column *column, int64_t elements, int stage, int ranks) {
+/* Parameters of stages 1 and 2 exist once for `sharing` ranks, where these share memory; each accounts for its part. */
+static double formula(const struct column *column, int64_t elements, int stage, int ranks, int sharing) {
     const double whole = 4.0 * column->vectors * (double)elements;
-    return stage >= column->first_sliced_stage ? whole / ranks : whole;
+    if (stage >= column->first_sliced_stage) return whole / ranks;
+    return column == &columns[0] && stage > 0 ? whole / sharing : whole;
 }
 
 int print_ledger(const struct training *training, MPI_Comm comm) {
     const struct shape shape = model_shape(training->model);
-    int64_t stage = 0, elements = 0, tensors = 0, held[3], total = 0;
+    int64_t stage = 0, sharing = 1, elements = 0, tensors = 0, held[3], total = 0;
     double expected[3], expected_total = 0;
     int rank, ranks, agree = 1;
     MPI_Comm_rank(comm, &rank);
     MPI_Comm_size(comm, &ranks);
     CHECK(zero_get_int(training->z, "zero_optimization.stage", &stage));
+    CHECK(zero_get_int(training->z, "ranks_sharing_values", &sharing));
     for (int layer = 0; layer < model_layers(shape); ++layer)
         for (int i = 0; i < training->layers[layer].count; ++i, ++tensors)
             elements += elements_of(layer_tensor(shape, layer, i));
 
     for (int c = 0; c < 3; ++c) {
         held[c] = largest_over_ranks(training->z, columns[c].key, comm);
-        expected[c] = formula(&columns[c], elements, (int)stage, ranks);
+        expected[c] = formula(&columns[c], elements, (int)stage, ranks, (int)sharing);
         total += held[c];
         expected_total += expected[c];
         /* a tensor may be padded to 64 bytes on every rank */

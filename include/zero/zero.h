@@ -157,7 +157,8 @@ ZERO_API int zero_set_text(zero_t z, const char *key, const char *value);
  * since the last boundary; "skipped_steps" updates skipped for a non-finite gradient; "grad_norm" L2 norm of the last
  * update's gradient before clipping (inf or nan if it was skipped); "loss_scale"; "lr" the rate that the next update
  * will use; "overflow" 1 if the last update was skipped; "rank", "size", "nodes"; "owned_elements" elements of which
- * this rank holds the state, without padding; "live_elements" elements whose whole values this rank holds now.
+ * this rank holds the state, without padding; "live_elements" elements whose whole values this rank holds now;
+ * "ranks_sharing_values" by how many ranks of a node the library's values are held together, 1 if each has its own.
  * zero_get_real reads integers too; booleans are 0 or 1.
  * Errors: ARGUMENT key or value NULL; CONFIG unknown key, or a key of another type. */
 ZERO_API int zero_get_int(zero_t z, const char *key, int64_t *value);
@@ -170,10 +171,16 @@ ZERO_API int zero_get_text(zero_t z, const char *key, char *text, size_t capacit
 
 /* ---- describing the model: before commit ----------------------------------------------------------------------- */
 
-/* Local; the same on every rank. Makes a parameter group with its own options as JSON text: "lr", "weight_decay",
- * "betas", "eps", "frozen" (values kept and saved, not trained), "lower", "upper" (values are clamped after each
- * update), "model_replicated"; NULL or "" for none. *group is its number; group 0 always exists. A group without
- * tensors is allowed.
+/* Local; the same on every rank. Makes a parameter group with its own options as JSON text, NULL or "" for none:
+ *   "lr", "weight_decay"          of any optimizer
+ *   "betas", "eps"                of those that have them (Lion has no eps, Adagrad no betas, SGD neither)
+ *   "momentum", "nesterov"        of SGD; "max_coeff", "min_coeff" of Lamb. Not at run time, unlike the others
+ *   "frozen"                      true: values are kept and saved, not trained
+ *   "lower", "upper"              values are clamped to them after each update
+ *   "model_replicated"            true: the tensors are equal on all ranks of the model communicator and count once
+ *                                 in norms and zero_dot. Not at run time
+ * What is not given is that of optimizer.params. *group is its number; group 0 always exists. A group without tensors
+ * is allowed.
  * Errors: ARGUMENT group NULL; CONFIG; STATE after commit. */
 ZERO_API int zero_group(zero_t z, const char *options_json, int *group);
 
@@ -301,18 +308,18 @@ ZERO_API int zero_reduce_scaled(zero_t z, int id, double factor, const void *gra
  * Errors: as zero_reduce; ARGUMENT n negative, ids or gradients NULL. */
 ZERO_API int zero_reduce_list(zero_t z, int n, const int *ids, const void *const *gradients);
 
-/* (c) over both. Ends a micro-step: zero_finish, and at the window's end (every "gradient_accumulation_steps"-th call) update
- * and zero_publish. An update whose gradient is not finite is skipped on all ranks, in every dtype, and returns
- * ZERO_OK: parameters, states, step count and schedule stay, "skipped_steps" counts.
+/* (c) over both. Ends a micro-step: zero_finish, and at the window's end (every "gradient_accumulation_steps"-th
+ * call) update and zero_publish. An update whose gradient is not finite is skipped on all ranks, in every dtype, and
+ * returns ZERO_OK: parameters, states, step count and schedule stay, "skipped_steps" counts.
  * Errors: STATE before commit; STATE also when a tensor received a gradient but was neither gathered nor
  * gathered-to on some rank since the last update in stage 3 (the caller trains a stale copy; "libzero.stale_check":
  * false switches the check off), or had none where "ignore_unused_parameters" is false; NUMERIC an overflow with
  * the loss scale at its minimum (counts as skipped); MISMATCH another rank makes another call. */
 ZERO_API int zero_step(zero_t z);
 
-/* (c) over both. The step in parts, for an optimizer of the caller's. zero_finish ends the micro-step as zero_step does; at the
- * window's end the owned slices of the reduced gradient (unscaled, not clipped) are complete and may be read and
- * written until zero_step (updates with them), zero_publish (drops them) or the next zero_reduce. */
+/* (c) over both. The step in parts, for an optimizer of the caller's. zero_finish ends the micro-step as zero_step
+ * does; at the window's end the owned slices of the reduced gradient (unscaled, not clipped) are complete and may be
+ * read and written until zero_step (updates with them), zero_publish (drops them) or the next zero_reduce. */
 ZERO_API int zero_finish(zero_t z);
 
 /* Local. This rank's elements of the flattened tensor: *data points at elements *first .. *first + *count - 1 (first
@@ -365,11 +372,11 @@ ZERO_API int zero_memory(zero_t z, int place, int64_t *bytes, int64_t *peak);
 ZERO_API int zero_report(zero_t z, char *text, size_t capacity, size_t *needed);
 
 /* Local, without MPI and without a context. Bytes per rank of the model states (parameters, gradients, masters,
- * optimizer states) of a model of `elements` elements of type dtype, the largest tensor having `largest`, on `ranks`
- * ranks of `nodes` nodes. config as in zero_init. The same arithmetic as zero_forecast. device_bytes, host_bytes,
- * nvme_bytes may be NULL.
- * Errors: ARGUMENT dtype, ranks or nodes < 1, elements or largest negative, largest > elements; CONFIG; IO;
- * UNSUPPORTED. */
+ * optimizer states) of a model of `elements` elements of type dtype, the largest tensor having `largest` (0: one
+ * tensor has them all), on `ranks` ranks of `nodes` nodes. config as in zero_init. The same arithmetic as
+ * zero_forecast. device_bytes, host_bytes, nvme_bytes may be NULL.
+ * Errors: ARGUMENT dtype, ranks or nodes < 1, nodes > ranks, elements or largest negative, largest > elements, more
+ * than 2^20 tensors of that size (elements / largest); CONFIG; IO; UNSUPPORTED. */
 ZERO_API int zero_estimate(const char *config, int dtype, int ranks, int nodes, int64_t elements, int64_t largest,
                            int64_t *device_bytes, int64_t *host_bytes, int64_t *nvme_bytes);
 

@@ -1,5 +1,5 @@
-// The few verbs by which ranks talk. Siblings behind this interface: self.cpp (one rank, no MPI call), mpi.cpp; later
-// shared-memory nodes, NCCL, two levels. Start and finish are separate, so that overlap is free.
+// The few verbs by which ranks talk. Siblings behind this interface: self.cpp (one rank, no MPI call), mpi.cpp and
+// node_shared.cpp; later NCCL, two levels. Start and finish are separate, so that overlap is free.
 // Not here: what is sent when (stage/), and how ranks agree on errors (core/agreement.hpp).
 #pragma once
 #include <cstdint>
@@ -13,6 +13,10 @@
 #include "partition/layout.hpp"
 #include "tensor/dtype.hpp"
 
+namespace zero {
+class node_memory;
+}
+
 namespace zero::comm {
 
 // Something under way. Dropping an unfinished operation is allowed only after an error: it cancels what it can.
@@ -25,7 +29,8 @@ public:
 
 // Sum in rank order over all ranks; every rank keeps its own slice.
 struct reduce_scatter_request {
-    const void* source = nullptr;  // the whole bucket, `ranks * slice` elements of sum_type, slot after slot
+    const void* source = nullptr;  // the whole bucket, `ranks * slice` elements of sum_type, slot after slot; in the
+                                   // node's memory, where the communicator shares some
     dtype sum_type = dtype::f32;   // f32 or f64
     dtype travel_type = dtype::f32;// this rank's contribution goes over the wire in this type (ranks may differ:
                                    // receivers tell from the length); the own contribution is not rounded
@@ -50,6 +55,7 @@ struct all_gather_request {
     std::vector<landing> landings;         // one per rank, the byte counts known to all; data may be null on a rank
                                            // that is not a receiver
     int root = -1;                         // -1: everyone receives; else only that rank
+    bool visible = false;                  // on every rank, `own` lies in the node's memory, if there is such
 };
 
 inline dtype source_type(const reduce_scatter_request& what) noexcept {
@@ -79,8 +85,16 @@ public:
     virtual void reserve(ledger& book, std::int64_t largest_slice_bytes) = 0;
     virtual std::int64_t scratch_bytes(std::int64_t largest_slice_bytes) const noexcept = 0;
 
-    struct traffic { std::int64_t reduce_bytes = 0, gather_bytes = 0; };  // payload sent by this rank
-    const traffic& sent() const noexcept { return sent_; }
+    struct traffic { std::int64_t reduce_bytes = 0, gather_bytes = 0; };  // payload that this rank sent over MPI
+    virtual const traffic& sent() const noexcept { return sent_; }
+
+    // Memory that all ranks see at the same offsets; null where there is none.
+    virtual node_memory* shared() const noexcept { return nullptr; }
+    virtual void fence() {}  // where memory is shared: what every rank wrote there before, all ranks see afterwards
+
+    // For a communicator on top of this one.
+    virtual bool on_one_node() { return size() == 1; }        // collective
+    virtual void meanwhile(std::function<bool()> /*work*/) {}  // called in every wait; true when it moved something
 
 protected:
     traffic sent_;
@@ -99,6 +113,9 @@ std::unique_ptr<communicator> make_mpi(const void* mpi_comm, const mpi_options& 
 // make_self() for one rank, make_mpi() else. Throws code::argument for MPI_COMM_NULL and inter-communicators,
 // code::state outside MPI_Init..Finalize.
 std::unique_ptr<communicator> make(const void* mpi_comm, const mpi_options& options);
+// The same ranks through memory that they share, where they are all on one node. Where that cannot be had, the
+// communicator as it was, and the reason. Collective.
+std::unique_ptr<communicator> share_node(std::unique_ptr<communicator> plain, std::string& reason);
 void check_communicator(const void* mpi_comm);  // throws what make() would throw; local
 bool mpi_is_usable() noexcept;         // between MPI_Init and MPI_Finalize
 

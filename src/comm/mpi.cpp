@@ -36,6 +36,8 @@ public:
     int rank() const noexcept override { return rank_; }
     int size() const noexcept override { return nodes_.ranks; }
     const partition::topology& nodes() const noexcept override { return nodes_; }
+    bool on_one_node() override { return nodes_.nodes == 1 && ranks_of_node(own_.get()) == nodes_.ranks; }
+    void meanwhile(std::function<bool()> work) override { meanwhile_ = std::move(work); }
 
     std::unique_ptr<operation> start_reduce_scatter(reduce_scatter_request what) override;
     std::unique_ptr<operation> start_all_gather(all_gather_request what) override;
@@ -58,7 +60,9 @@ public:
     void wait(const Done& done) {
         patience idle;
         while (!done()) {
-            if (exchange_.progress())
+            bool moved = exchange_.progress();
+            if (meanwhile_) moved |= meanwhile_();
+            if (moved)
                 idle.reset();
             else
                 idle.rest();
@@ -78,6 +82,7 @@ private:
     own_communicator own_;
     partition::topology nodes_;
     exchange exchange_;
+    std::function<bool()> meanwhile_;
     int rank_ = 0;
     std::int64_t gathers_ = 0, texts_ = 0;
 };

@@ -90,6 +90,14 @@ void request_set::drop() noexcept {
     requests_.clear();
 }
 
+int ranks_of_node(MPI_Comm comm) {
+    int rank = 0, on_node = 1;
+    check(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
+    const node_communicator node(comm, rank);
+    check(MPI_Comm_size(node.get(), &on_node), "MPI_Comm_size");
+    return on_node;
+}
+
 partition::topology find_nodes(MPI_Comm comm, int node_size) {
     require(node_size >= 0, code::argument, "libzero.node_size is {}: give the ranks per node, or 0 to find them",
             node_size);

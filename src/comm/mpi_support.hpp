@@ -71,5 +71,6 @@ constexpr int tag_of(kind which, std::int64_t sequence) noexcept {
 // Nodes as MPI sees them, or by fiat; anything but equal nodes numbered one after the other is one flat node.
 // Collective.
 partition::topology find_nodes(MPI_Comm comm, int node_size);
+int ranks_of_node(MPI_Comm comm);  // that share memory with this rank, as MPI sees it. Collective
 
 }  // namespace zero::comm

@@ -5,6 +5,8 @@
 
 #include "comm/checks.hpp"
 #include "comm/chunks.hpp"
+#include "comm/node_shared.hpp"
+#include "device/node_memory.hpp"
 #include "tensor/vector.hpp"
 
 namespace zero::comm {
@@ -49,9 +51,12 @@ public:
 
 class self final : public communicator {
 public:
+    explicit self(std::shared_ptr<node_memory> memory) : memory_(std::move(memory)) {}
     int rank() const noexcept override { return 0; }
     int size() const noexcept override { return 1; }
     const partition::topology& nodes() const noexcept override { return nodes_; }
+    bool on_one_node() override { return true; }
+    node_memory* shared() const noexcept override { return memory_.get(); }
 
     std::unique_ptr<operation> start_reduce_scatter(reduce_scatter_request what) override {
         check_reduction(what);
@@ -76,12 +81,17 @@ public:
 
 private:
     partition::topology nodes_{1, 1};
+    std::shared_ptr<node_memory> memory_;
 };
 
 }  // namespace
 
 std::unique_ptr<communicator> make_self() {
-    return std::make_unique<self>();
+    return std::make_unique<self>(nullptr);
+}
+
+std::unique_ptr<communicator> make_self_with(std::shared_ptr<node_memory> memory) {
+    return std::make_unique<self>(std::move(memory));
 }
 
 }  // namespace zero::comm

@@ -63,11 +63,9 @@ void resolve_offload(settings& out, const options& from) {
 }
 
 optimizer::kind optimizer_kind(const std::string& type) {
-    if (type == "SGD") return optimizer::kind::sgd;
-    if (type == "Lion") return optimizer::kind::lion;
-    if (type == "Adagrad") return optimizer::kind::adagrad;
-    if (type == "Lamb") return optimizer::kind::lamb;
-    return optimizer::kind::adam;
+    for (const auto& [name, which] : optimizer::types)
+        if (name == type) return which;
+    fail(code::internal, "optimizer.type {} is in the table of options but is no optimizer", type);
 }
 
 void check_nesterov(bool nesterov, double momentum, const std::string& section) {
@@ -128,12 +126,9 @@ void resolve_loss_scale(settings& out, const options& from, bool has_f16) {
 }
 
 schedule::kind schedule_kind(const std::string& type) {
-    if (type == "WarmupLR") return schedule::kind::warmup;
-    if (type == "WarmupDecayLR") return schedule::kind::warmup_decay;
-    if (type == "WarmupCosineLR") return schedule::kind::warmup_cosine;
-    if (type == "OneCycle") return schedule::kind::one_cycle;
-    if (type == "LRRangeTest") return schedule::kind::range_test;
-    return schedule::kind::none;
+    for (const auto& [name, which] : schedule_types)
+        if (name == type) return which;
+    return schedule::kind::none;  // not given
 }
 
 void resolve_cycle(schedule& out, const options& from) {
@@ -199,6 +194,7 @@ void resolve_library(settings& out, const options& from, int ranks) {
     out.communication_type = from.text("communication_data_type");
     out.gradient_sum = from.text("libzero.gradient_reduction") == "sum";
     out.node_size = static_cast<int>(from.integer("libzero.node_size"));
+    out.node_shared = from.boolean("libzero.node_shared");
     out.largest_count = from.integer("libzero.largest_count");
     require(out.largest_count == 0 || out.largest_count >= 4, code::config,
             "libzero.largest_count = {} is too small: give at least 4, or 0 for 2^31-1", out.largest_count);

@@ -33,6 +33,7 @@ struct settings {
     std::string communication_type;           // "", "fp32", "bf16", "fp16"
     // libzero
     int node_size = 0;
+    bool node_shared = true;
     std::int64_t largest_count = 0;
     bool broadcast_initial = true, stale_check = true;
     int log_level = -1;                       // -1: not set

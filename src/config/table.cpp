@@ -360,8 +360,7 @@ constexpr row rows[] = {
          "where values live").instead("this build has no CUDA: set it to \"auto\" or \"host\""),
     integer("libzero.node_size", "0", "ranks per node by fiat; 0: as MPI finds").to("2147483647"),
     flag("libzero.node_shared", "true",
-         "ranks of a node share one mapping")
-        .no_effect("shared windows are not built yet: ranks of a node talk by plain MPI, with the same results"),
+         "ranks that are all on one node share memory: values exist once, gradients are read where they lie"),
     flag("libzero.reproducible", "false",
          "sums are exact, so the bits do not depend on the number of ranks")
         .unsupported("it is not built yet: remove the key; for a fixed number of ranks the bits are fixed anyway"),

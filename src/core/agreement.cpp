@@ -22,6 +22,7 @@ namespace {
 struct verdict {
     code which = code::ok;
     std::string text;
+    located where = located::nowhere;  // what an earlier agreement of the same call has written into the text
 };
 
 // What one rank says in the all-reduce. All ranks send the same number of values, whatever they call.
@@ -42,21 +43,23 @@ std::optional<verdict> run(const std::function<void()>& local) {
         if (local) local();
         return std::nullopt;
     } catch (const error& e) {
-        return verdict{e.which(), e.what()};
+        return verdict{e.which(), e.what(), e.where()};
     } catch (const std::bad_alloc&) {
-        return verdict{code::memory, "no memory is left on this rank"};
+        return verdict{code::memory, "no memory is left on this rank", {}};
     } catch (const std::exception& e) {
-        return verdict{code::internal, e.what()};
+        return verdict{code::internal, e.what(), {}};
     } catch (...) {
-        return verdict{code::internal, "an unknown exception"};
+        return verdict{code::internal, "an unknown exception", {}};
     }
 }
 
 // The verdict of `root`, on every rank of the communicator.
 verdict spread(comm::communicator& over, const verdict& mine, int root) {
-    const std::string packed = over.broadcast(formatted("{} {}", static_cast<int>(mine.which), mine.text), root);
-    const std::size_t blank = packed.find(' ');
-    return {static_cast<code>(std::stoi(packed.substr(0, blank))), packed.substr(blank + 1)};
+    const std::string packed = over.broadcast(
+        formatted("{} {} {}", static_cast<int>(mine.which), static_cast<int>(mine.where), mine.text), root);
+    const std::size_t first = packed.find(' '), second = packed.find(' ', first + 1);
+    return {static_cast<code>(std::stoi(packed.substr(0, first))), packed.substr(second + 1),
+            static_cast<located>(std::stoi(packed.substr(first + 1)))};
 }
 
 // "rank 0", "ranks 1, 2, 3"; long lists end in "...".
@@ -115,26 +118,26 @@ struct round {
         return {code::mismatch,
                 formatted("different collective calls met: {}; every rank must make the same calls in the "
                           "same order",
-                          camps(over, what.name, word, " on "))};
+                          camps(over, what.name, word, " on ")), {}};
     }
     verdict different_arguments() {
         return {code::mismatch,
                 formatted("{}: the arguments or the state behind them differ between ranks ({}); they must "
                           "be equal on all ranks",
-                          what.name, camps(over, formatted("{:016x}", what.digest), word, " on "))};
+                          what.name, camps(over, formatted("{:016x}", what.digest), word, " on ")), {}};
     }
 };
 
-// "rank 3: ...": what an earlier agreement of the same call said, which some ranks bring to a later one.
-bool says_whose(const std::string& text, const std::string& word) {
-    const std::size_t colon = text.find_first_not_of("0123456789", word.size() + 1);
-    return text.rfind(word + " ", 0) == 0 && colon != std::string::npos && colon > word.size() + 1 && text.compare(colon, 2, ": ") == 0;
+// Everywhere but on the failing rank itself, the text says whose it is: once, though some ranks bring it to a later
+// agreement of the same call.
+verdict attributed(verdict one, located level, int origin, bool own) {
+    if (own || one.where >= level) return one;
+    if (origin >= 0) one.text = formatted("{} {}: {}", level == located::rank ? "rank" : "model rank", origin, one.text);
+    one.where = level;
+    return one;
 }
 
-// Everywhere but on the failing rank itself, the text says whose it is.
-std::string attributed(const verdict& one, const char* word, int origin, bool own) {
-    return own || origin < 0 || says_whose(one.text, word) ? one.text : formatted("{} {}: {}", word, origin, one.text);
-}
+[[noreturn]] void fail_as(const verdict& one) { throw error(one.which, one.text, one.where); }
 
 }  // namespace
 
@@ -149,19 +152,19 @@ void agreement::enter(const call& what, const std::function<void()>& local, std:
     round data{ranks_, what, "rank", true};
     const std::optional<verdict> here = data(mine, counted);
     if (model_ == nullptr || !what.over_model) {
-        if (here) throw error(here->which, attributed(*here, "rank", data.origin, data.origin == ranks_.rank()));
+        if (here) fail_as(attributed(*here, located::rank, data.origin, data.origin == ranks_.rank()));
         return;
     }
 
     // The other groups hear the text with the rank in it, whoever of this group tells them.
     std::optional<verdict> told = here;
-    if (told) told->text = attributed(*here, "rank", data.origin, false);
+    if (told) told = attributed(*here, located::rank, data.origin, false);
     round model{*model_, what, "model rank", false};
     const std::optional<verdict> anywhere = model(told, counted);
     if (!anywhere) return;
     const bool own_group = model.origin == model_->rank();
-    if (own_group && data.origin == ranks_.rank()) throw error(here->which, here->text);
-    throw error(anywhere->which, attributed(*anywhere, "model rank", model.origin, own_group));
+    if (own_group && data.origin == ranks_.rank()) fail_as(*here);
+    fail_as(attributed(*anywhere, located::model_rank, model.origin, own_group));
 }
 
 std::uint64_t digest(const void* data, std::size_t bytes, std::uint64_t seed) noexcept {

@@ -35,13 +35,19 @@ enum class code : int {
 const char* name(code which) noexcept;     // "ZERO_ERR_STATE"; "ZERO_ERR_UNKNOWN" for a number that is no code
 const char* meaning(code which) noexcept;  // the last column
 
+// How far the sentence says already on which rank it happened; only agreements between ranks write that.
+enum class located : int { nowhere, rank, model_rank };
+
 class error : public std::runtime_error {
 public:
-    error(code which, const std::string& sentence) : std::runtime_error(sentence), code_(which) {}
+    error(code which, const std::string& sentence, located where = located::nowhere)
+        : std::runtime_error(sentence), code_(which), located_(where) {}
     code which() const noexcept { return code_; }
+    located where() const noexcept { return located_; }
 
 private:
     code code_;
+    located located_;
 };
 
 template <typename... Args>

@@ -102,9 +102,16 @@ buffer::buffer(ledger& book, purpose why, std::int64_t bytes, memory_kind kind) 
     book_->add(place::host, why_, bytes_);
 }
 
+buffer::buffer(ledger& book, purpose why, std::int64_t bytes, std::byte* place, std::shared_ptr<const void> keeper)
+    : book_(&book), why_(why), data_(place), bytes_(bytes), keeper_(std::move(keeper)) {
+    book_->add(zero::place::host, why_, bytes_);
+}
+
 buffer::~buffer() {
     if (data_ == nullptr) return;
-    if (mapped_ > 0) {
+    if (keeper_) {
+        keeper_.reset();
+    } else if (mapped_ > 0) {
         ::munmap(mapping(), static_cast<std::size_t>(mapped_));  // unlocks too
     } else {
         std::free(data_);
@@ -134,7 +141,8 @@ buffer::buffer(buffer&& other) noexcept
       bytes_(std::exchange(other.bytes_, 0)),
       mapped_(std::exchange(other.mapped_, 0)),
       locked_(std::exchange(other.locked_, false)),
-      resting_(std::exchange(other.resting_, false)) {}
+      resting_(std::exchange(other.resting_, false)),
+      keeper_(std::move(other.keeper_)) {}
 
 buffer& buffer::operator=(buffer&& other) noexcept {
     buffer taken(std::move(other));
@@ -145,6 +153,7 @@ buffer& buffer::operator=(buffer&& other) noexcept {
     std::swap(mapped_, taken.mapped_);
     std::swap(locked_, taken.locked_);
     std::swap(resting_, taken.resting_);
+    std::swap(keeper_, taken.keeper_);
     return *this;
 }
 

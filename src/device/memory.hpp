@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "core/ledger.hpp"
 
@@ -15,6 +16,8 @@ public:
     buffer() = default;
     // Zeroed, 64-byte aligned, every page touched. bytes may be 0. Throws code::memory with size and purpose.
     buffer(ledger& book, purpose why, std::int64_t bytes, memory_kind kind = memory_kind::plain);
+    // Memory that `keeper` holds, counted here.
+    buffer(ledger& book, purpose why, std::int64_t bytes, std::byte* place, std::shared_ptr<const void> keeper);
     ~buffer();
     buffer(buffer&& other) noexcept;
     buffer& operator=(buffer&& other) noexcept;
@@ -39,6 +42,7 @@ private:
     std::int64_t mapped_ = 0;  // length of the mapping; 0: from the heap
     bool locked_ = false;
     bool resting_ = false;
+    std::shared_ptr<const void> keeper_;  // null: own memory
     std::byte* mapping() const noexcept;
 };
 

@@ -32,6 +32,7 @@ partition::forecast engine::make_forecast(const partition::layout& space, const 
     rules.ring = stage::ring_size;
     rules.exchange_bytes = ranks_->scratch_bytes(largest_slice_bytes(space));
     rules.publish_bytes = stage::publish_bytes(space, how.allgather_bucket_size);
+    rules.node_memory = ranks_->shared() != nullptr;
     return partition::plan(space, rules);
 }
 
@@ -53,6 +54,7 @@ void engine::commit() {
     compare_tensors();
     for (const auto& line : options_.notices()) log_->once(log_level::info, line);
     for (const auto& line : how.notices) log_->once(log_level::info, line);
+    if (!why_plain_.empty()) log_->once(log_level::info, "libzero.node_shared: the ranks talk by plain MPI: " + why_plain_);
 
     settings_ = how;
     layout_ = make_layout(settings_);

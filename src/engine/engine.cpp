@@ -23,11 +23,10 @@ engine::engine(const void* mpi_comm, const std::string& config) {
     });
     agreement_->enter(calls::init(digest(options_.as_json())), [] {});
     // The level of communication follows from options that are only now known.
-    if (settings_.node_size > 0 || settings_.largest_count > 0) {
-        auto again = comm::make(mpi_comm, {settings_.node_size, settings_.largest_count});
-        ranks_ = std::move(again);
-        agreement_ = std::make_unique<agreement>(*ranks_);
-    }
+    if (settings_.node_size > 0 || settings_.largest_count > 0)
+        ranks_ = comm::make(mpi_comm, {settings_.node_size, settings_.largest_count});
+    if (settings_.node_shared) ranks_ = comm::share_node(std::move(ranks_), why_plain_);
+    agreement_ = std::make_unique<agreement>(*ranks_);
     run_->options_digest = digest(options_.as_json());
     if (settings_.log_level >= 0) log_->level(static_cast<log_level>(settings_.log_level));
 }
@@ -125,6 +124,7 @@ std::optional<std::int64_t> engine::state_integer(const std::string& key) const 
     if (key == "rank") return ranks_->rank();
     if (key == "size") return ranks_->size();
     if (key == "nodes") return ranks_->nodes().nodes;
+    if (key == "ranks_sharing_values") return committed() && stage_->memory().values_of_node() != nullptr ? ranks_->size() : 1;
     if (key == "sent.reduce_bytes") return ranks_->sent().reduce_bytes;
     if (key == "sent.gather_bytes") return ranks_->sent().gather_bytes;
     if (key == "owned_elements" || key == "live_elements") {

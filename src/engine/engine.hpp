@@ -110,6 +110,7 @@ public:
     const config::options& options() const noexcept { return options_; }
     const config::settings& settings() const noexcept { return settings_; }
     std::span<const attachment> attachments() const noexcept { return attachments_; }
+    void require_committed(const char* call) const;           // code::state, naming the call
     std::vector<std::string> state_names(int tensor) const;   // optimizer and user states kept for it; empty when frozen
     owned_part owned(int tensor, const std::string& state);   // "value" or one of state_names: what this rank saves (1/P in every stage)
     progress_state progress() const;
@@ -127,7 +128,6 @@ private:
     struct run;                                               // what changes from step to step (engine/run.hpp)
 
     bool committed() const noexcept;
-    void require_committed(const char* call) const;
     template <typename Value>
     void set_option(const std::string& key, const Value& value);
     void refresh_groups();
@@ -185,6 +185,7 @@ private:
     std::unique_ptr<stage::context> context_;
     std::unique_ptr<stage::sharded> stage_;
     std::unique_ptr<run> run_;
+    std::string why_plain_;                                   // why the ranks do not share memory, where they were to
     int groups_ = 1;
 };
 

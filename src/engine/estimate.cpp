@@ -26,6 +26,8 @@ estimate estimate_memory(const std::string& config, dtype type, int ranks, int n
     const partition::layout space(items, stage::layout_rules(how, where));
     partition::plan_rules rules;
     rules.stage = how.stage;
+    // Whether ranks can share memory shows when they run. The estimate counts on it where the configuration says so itself.
+    rules.node_memory = options.has("libzero.node_shared") && how.node_shared && nodes == 1;
     rules.optimizer_states = static_cast<int>(stage::optimizer_states(how).size());
     const auto all = partition::plan(space, rules);
     estimate bytes;

@@ -74,9 +74,10 @@ void engine::fill(int id, const std::string& kind, double a, double b, std::uint
             }
         }
     };
-    fill_range(memory.values_part(seat.bucket), t.type, [&](std::int64_t i) { return memory.value(id, i); });
+    fill_range(memory.written_values(seat.bucket), t.type, [&](std::int64_t i) { return memory.value(id, i); });
     if (memory.has_master(seat.bucket))
         fill_range(memory.states_part(seat.bucket), dtype::f32, [&](std::int64_t i) { return memory.vector(id, "master", i); });
+    ranks_->fence();
     stage_->values_changed(open != 0);
 }
 

@@ -104,7 +104,7 @@ void engine::reduce_scaled_list(std::span<const int> ids, double factor, const v
 
 // Slices that were never fetched since the last update: the gradient cannot belong to the present values.
 void engine::check_stale() const {
-    if (!settings_.stale_check || settings_.stage != 3) return;
+    if (!settings_.stale_check || settings_.stage != 3 || run_->now != run::phase::open) return;
     for (const auto& t : registry_.all()) {
         if (stage_->is_whole(t.id) || t.count == 0 || run_->received[static_cast<std::size_t>(t.id)]) continue;
         require(!stage_->gradients().handed_in_window(t.id), code::state,
@@ -160,9 +160,9 @@ bool engine::finish_micro_step(bool late_anywhere) {
         if (!boundary) throw;
         failed = std::current_exception();
     }
+    if (boundary) agree_on_norm(stage_->gradients().norm(), failed);  // throws where anything failed: not counted then
     ++run_->micro_step;
     if (boundary) {
-        agree_on_norm(stage_->gradients().norm(), failed);
         run_->now = run::phase::finished;
         run_->gradient_readable = true;
         if (settings_.end_window) set("libzero.end_window", std::int64_t{0});

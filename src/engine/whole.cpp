@@ -15,7 +15,7 @@ bool engine::gathers_meet() const noexcept {
     if (!committed()) return false;
     if (settings_.sanity_checks) return true;
     const auto buckets = layout_.buckets();
-    return std::any_of(buckets.begin(), buckets.end(), [](const auto& b) { return !b.whole_values; });
+    return std::any_of(buckets.begin(), buckets.end(), [&](const auto& b) { return !b.whole_values && !context_->exists_once(b); });
 }
 
 const tensor& engine::checked(int id, const char* call) const {
@@ -61,27 +61,20 @@ void* engine::gather(int id) {
 }
 
 void engine::gather_list(std::span<const int> ids, void** values) {
-    const auto check = [&] {
-        for (int id : ids) checked(id, "zero_gather");
-    };
-    if (!gathers_meet()) {
-        check();
-        for (std::size_t i = 0; i < ids.size(); ++i) {
-            ++run_->holders[static_cast<std::size_t>(ids[i])];
-            received(ids[i]);
-            values[i] = stage_->whole(ids[i]);
-        }
-        return;
-    }
     auto& copies = stage_->copies();
     std::vector<int> sliced;  // those that are not whole anyway
-    const wish agreed = agree_on_copies(*agreement_, copies, calls::gather(digest(ids.data(), ids.size_bytes())), [&] {
-        check();
+    const auto prepare = [&] {
+        for (int id : ids) checked(id, "zero_gather");
         std::copy_if(ids.begin(), ids.end(), std::back_inserter(sliced), [&](int id) { return !stage_->is_whole(id); });
         return sliced.empty() ? wish{false, 0} : copies.prepare(sliced);
-    });
-    for (int id : sliced) copies.begin(id, agreed);
-    if (!sliced.empty()) copies.look_ahead(sliced, agreed);
+    };
+    if (gathers_meet()) {
+        const wish agreed = agree_on_copies(*agreement_, copies, calls::gather(digest(ids.data(), ids.size_bytes())), prepare);
+        for (int id : sliced) copies.begin(id, agreed);
+        if (!sliced.empty()) copies.look_ahead(sliced, agreed);
+    } else {
+        prepare();
+    }
     for (std::size_t i = 0; i < ids.size(); ++i) {
         const int id = ids[i];
         received(id);
@@ -154,9 +147,10 @@ void engine::gather_to(int id, int root, void* to) {
         require(!takes || to != nullptr || t.count == 0, code::argument, "zero_gather_to of '{}': this rank receives the values, so the buffer may not be NULL", t.name);
     });
     const bool takes = root < 0 || root == ranks_->rank();
-    if (!stage_->is_whole(id)) stage_->moves().collect(id, "", root, to);
-    else if (takes && registry_.at(id).count > 0 && to != stage_->whole(id))
-        std::memmove(to, stage_->whole(id), static_cast<std::size_t>(registry_.at(id).bytes()));
+    const void* whole = stage_->whole(id);
+    if (whole == nullptr) stage_->moves().collect(id, "", root, to);
+    else if (takes && registry_.at(id).count > 0 && to != whole)
+        std::memmove(to, whole, static_cast<std::size_t>(registry_.at(id).bytes()));
     if (takes) received(id);
 }
 

@@ -5,6 +5,8 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tensor/dtype.hpp"
@@ -12,6 +14,12 @@
 namespace zero::optimizer {
 
 enum class kind { adam, sgd, lion, adagrad, lamb };  // AdamW is adam with decoupled decay
+
+// As configurations spell them; checkpoints write the first name of a kind in lower case.
+inline constexpr std::pair<std::string_view, kind> types[] = {
+    {"Adam", kind::adam}, {"AdamW", kind::adam},       {"SGD", kind::sgd},
+    {"Lion", kind::lion}, {"Adagrad", kind::adagrad}, {"Lamb", kind::lamb},
+};
 
 // One group's numbers for one update, in double; kernels round them to the state type once, where used.
 struct hyper {

@@ -29,8 +29,8 @@ std::int64_t kept(const bucket& one, int stage, int last_whole) {
 }
 
 // Values of caller's arrays are the caller's memory; a slice of them (stage 3) is the library's.
-std::int64_t value_elements(const bucket& one) {
-    if (!one.whole_values) return one.slice;
+std::int64_t value_elements(const bucket& one, bool once) {
+    if (once || !one.whole_values) return one.slice;
     return one.library_owned ? one.padded : 0;
 }
 
@@ -47,6 +47,11 @@ std::int64_t staging_bytes(const layout& space, const plan_rules& how) {
 }
 
 }  // namespace
+
+// A lone rank gains nothing by it but in stage 3, where a gather is then no copy.
+bool exists_once(const bucket& one, int ranks, int stage, bool node_memory) noexcept {
+    return node_memory && stage > 0 && (!one.whole_values || (one.library_owned && ranks > 1));
+}
 
 std::int64_t forecast::total() const noexcept {
     return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
@@ -66,8 +71,9 @@ forecast plan(const layout& space, const plan_rules& how) {
     };
     for (const bucket& one : space.buckets()) {
         const std::int64_t sum_size = size_of(sum_type(one.type));
-        add(purpose::parameters, value_elements(one), size_of(one.type));
-        if (!one.whole_values) {
+        const bool once = exists_once(one, space.ranks().ranks, how.stage, how.node_memory);
+        add(purpose::parameters, value_elements(one, once), size_of(one.type));
+        if (!one.whole_values && !once) {
             result.largest_gather = std::max(result.largest_gather, product(one.padded, size_of(one.type)));
         }
         if (!one.trainable) continue;

@@ -17,7 +17,12 @@ struct plan_rules {
     std::int64_t ring = 2;        // staging buckets of stages 2 and 3
     std::int64_t exchange_bytes = 0;  // what the communicator's chunks take (comm::communicator::scratch_bytes)
     std::int64_t publish_bytes = 0;   // staging for values that live in the caller's arrays
+    bool node_memory = false;     // all ranks share memory
 };
+
+// Whether a bucket's values exist once for all ranks: where these share memory, but for stage 0, in which every rank updates
+// everything, and for arrays of the caller. Then each rank accounts for its slice.
+bool exists_once(const bucket& one, int ranks, int stage, bool node_memory) noexcept;
 
 struct forecast {
     std::array<std::int64_t, static_cast<std::size_t>(purpose::count_)> bytes{};

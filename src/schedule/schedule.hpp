@@ -3,7 +3,8 @@
 #pragma once
 #include <cstdint>
 #include <optional>
-#include <string>
+#include <string_view>
+#include <utility>
 
 namespace zero {
 
@@ -30,6 +31,16 @@ struct schedule {
     double rate(std::int64_t t, double base) const noexcept;
     // OneCycle with cycle_momentum: what stands in betas[0] (or momentum) for the next update.
     std::optional<double> momentum(std::int64_t t) const noexcept;
+};
+
+// As configurations and checkpoints spell them.
+inline constexpr std::pair<std::string_view, schedule::kind> schedule_types[] = {
+    {"none", schedule::kind::none},
+    {"WarmupLR", schedule::kind::warmup},
+    {"WarmupDecayLR", schedule::kind::warmup_decay},
+    {"WarmupCosineLR", schedule::kind::warmup_cosine},
+    {"OneCycle", schedule::kind::one_cycle},
+    {"LRRangeTest", schedule::kind::range_test},
 };
 
 }  // namespace zero

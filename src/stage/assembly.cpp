@@ -19,6 +19,13 @@ void clear_bytes(std::byte* from, const std::byte* to) {
 
 }  // namespace
 
+buffer visible_buffer(const context& all, std::int64_t bytes) {
+    if (all.alone() || all.ranks.shared() == nullptr || bytes == 0) return {all.book, purpose::communication, bytes};
+    auto memory = all.ranks.shared()->take_own(bytes);
+    std::byte* place = memory->data;
+    return {all.book, purpose::communication, bytes, place, std::move(memory)};
+}
+
 assembly::assembly(const context& all, storage& memory, holds how) : all_(all), memory_(memory), how_(how) {
     places_.resize(static_cast<std::size_t>(all.buckets()));
     std::int64_t largest = 0;
@@ -32,7 +39,7 @@ assembly::assembly(const context& all, storage& memory, holds how) : all_(all), 
     }
     if (how_ == holds::whole_sums) return;
     for (int i = 0; i < std::min(ring_size, trainable); ++i) {
-        ring_.emplace_back(all.book, purpose::communication, largest);
+        ring_.push_back(visible_buffer(all, largest));
         free_.push_back(&ring_.back());
     }
 }
@@ -58,7 +65,7 @@ void assembly::open(int bucket) {
     if (p.open) return;
     if (how_ == holds::ring) {
         if (free_.empty()) {  // buckets came out of order
-            ring_.emplace_back(all_.book, purpose::communication, ring_.front().bytes());
+            ring_.push_back(visible_buffer(all_, ring_.front().bytes()));
             free_.push_back(&ring_.back());
             all_.logger.once(log_level::info, "gradients are handed over out of the usual order: more staging buckets are kept");
         }

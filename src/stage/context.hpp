@@ -5,7 +5,7 @@
 #include "core/agreement.hpp"
 #include "core/ledger.hpp"
 #include "core/log.hpp"
-#include "partition/layout.hpp"
+#include "partition/plan.hpp"
 #include "tensor/registry.hpp"
 
 namespace zero::stage {
@@ -20,6 +20,9 @@ struct context {
     const config::settings& how;
 
     bool alone() const noexcept { return ranks.size() == 1; }
+    bool exists_once(const partition::bucket& b) const noexcept {
+        return partition::exists_once(b, ranks.size(), how.stage, ranks.shared() != nullptr);
+    }
     int buckets() const noexcept { return static_cast<int>(space.buckets().size()); }
     const partition::bucket& bucket(int index) const { return space.buckets()[static_cast<std::size_t>(index)]; }
     partition::range own_slice(int index) const { return space.slice_of(index, ranks.rank()); }

@@ -9,11 +9,22 @@
 
 namespace zero::stage {
 
+// What the caller wrote into an earlier look is gone, but for neighbours in the same page that it holds.
+void* gathered::look(int tensor, bool whole_pages) {
+    const auto& seat = all_.space.where(tensor);
+    const auto& t = all_.tensors.at(tensor);
+    if (t.count == 0) return nullptr;
+    if (!view_) view_ = std::make_unique<private_view>(all_.ranks.shared()->shared_from_this(), *memory_.values_of_node());
+    const std::int64_t at = memory_.place_in_node(seat.bucket) + seat.offset * size_of(t.type);
+    view_->refresh(at, t.bytes(), whole_pages);
+    return view_->at(at);
+}
+
 void gathered::make_room(int tensor) {
     if (copies_.count(tensor) != 0) return;
     const auto& b = all_.bucket(all_.space.where(tensor).bucket);
     copy fresh;
-    fresh.memory = spares_.take(b.padded * size_of(b.type));
+    if (!only_looks()) fresh.memory = spares_.take(b.padded * size_of(b.type));
     copies_[tensor] = std::move(fresh);
     live_ += count(tensor);
 }
@@ -38,6 +49,7 @@ void gathered::keep_below_cap(std::span<const int> tensors) {
 }
 
 bool gathered::lacks(int tensor) const {
+    if (only_looks()) return false;
     const auto& c = copies_.at(tensor);
     const bool here = c.ready && (c.holders > 0 ||
         digest(c.memory.data(), static_cast<std::size_t>(c.memory.bytes())) == c.digest);
@@ -108,6 +120,11 @@ void gathered::look_ahead(std::span<const int> tensors, const wish& agreed) {
 
 void* gathered::finish(int tensor) {
     auto& c = copies_.at(tensor);
+    if (only_looks()) {
+        if (c.holders == 0) c.look = look(tensor, !any_open());
+        ++c.holders;
+        return c.look;
+    }
     if (c.travel) {
         c.travel->finish();
         c.travel.reset();
@@ -162,7 +179,7 @@ bool gathered::stays_by_record(std::size_t position) const {
 // Which entries come next follows from the record alone and is equal on all ranks; how many of them there is room for
 // is not, and is agreed.
 std::int64_t gathered::room_ahead(std::size_t behind) {
-    if (!recorded_ || all_.alone() || all_.how.prefetch_bucket_size == 0) return 0;
+    if (!recorded_ || all_.alone() || only_looks() || all_.how.prefetch_bucket_size == 0) return 0;
     std::int64_t elements = 0;
     for (std::size_t i = cursor_ + behind; i < record_.size(); ++i) {
         const int next = record_[i];
@@ -199,6 +216,11 @@ bool gathered::any_open() const {
 
 // Copies that somebody holds over an update show the new values afterwards, as the arrays of the other stages do.
 void gathered::refresh_open() {
+    if (only_looks()) {
+        for (const auto& [tensor, c] : copies_)
+            if (c.holders > 0) look(tensor, true);
+        return;
+    }
     std::vector<std::int64_t> open(static_cast<std::size_t>(all_.tensors.count()), 0);
     for (const auto& [tensor, c] : copies_) open[static_cast<std::size_t>(tensor)] = c.holders > 0 ? 1 : 0;
     all_.ranks.all_reduce(open, comm::combine::maximum);
@@ -222,7 +244,7 @@ void gathered::drop(int tensor) {
     const auto found = copies_.find(tensor);
     if (found->second.travel) found->second.travel->finish();  // never leave a message half received
     live_ -= count(tensor);
-    spares_.give_back(std::move(found->second.memory));
+    if (found->second.memory) spares_.give_back(std::move(found->second.memory));
     copies_.erase(found);
 }
 

@@ -1,12 +1,14 @@
 // Whole values on demand, for tensors whose values live in slices (stage 3): counted gathers, prefetch in the order
 // recorded in the first step, copies kept while the record says that they are wanted again soon. Every decision is taken
-// on data that is equal on all ranks. Not here: tensors that are whole anyway.
+// on data that is equal on all ranks. Where the node holds the values once, a gather is a look at them: nothing travels, and
+// no rank needs another. Not here: tensors that are whole anyway.
 #pragma once
 #include <map>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "device/private_view.hpp"
 #include "device/spares.hpp"
 #include "stage/storage.hpp"
 
@@ -15,6 +17,9 @@ namespace zero::stage {
 class gathered {
 public:
     gathered(const context& all, storage& memory) : all_(all), memory_(memory), spares_(all.book, purpose::gathered) {}
+
+    // True: gathers are looks, prepare() and finish() are all there is to them, and both are local.
+    bool only_looks() const { return memory_.values_of_node() != nullptr; }
 
     // A gather in parts. prepare() is local and runs inside an agreement: it checks the live cap, makes room for all tensors
     // of the call, plans prefetches behind the last of them, and says what this rank lacks. With the agreed answer (largest
@@ -43,11 +48,13 @@ public:
 private:
     struct copy {
         buffer memory;
+        void* look = nullptr;                   // instead of memory, where gathers are looks
         int holders = 0;
         bool ready = false;
         std::uint64_t digest = 0;               // of the values as they arrived, for copies that may be kept
         std::unique_ptr<comm::operation> travel;
     };
+    void* look(int tensor, bool whole_pages);   // at the node's values as they are now
     void make_room(int tensor);
     void drop(int tensor);
     void transfer(int tensor);
@@ -62,6 +69,7 @@ private:
     const context& all_;
     storage& memory_;
     spares spares_;
+    std::unique_ptr<private_view> view_;
     std::map<int, copy> copies_;
     std::vector<int> record_;                   // order of gathers in the first step
     bool recorded_ = false;

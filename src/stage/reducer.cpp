@@ -185,7 +185,7 @@ void reducer::add(int tensor, double factor, const void* gradient) {
 const buffer& reducer::late_sums(int bucket) {
     const auto& b = all_.bucket(bucket);
     auto& memory = late_[bucket];
-    if (!memory) memory = buffer(all_.book, purpose::communication, b.padded * size_of(sum_type(b.type)));
+    if (!memory) memory = visible_buffer(all_, b.padded * size_of(sum_type(b.type)));
     return memory;
 }
 

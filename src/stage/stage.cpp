@@ -28,11 +28,14 @@ void sharded::values_changed(bool copies_open_anywhere) {
     copies_.drop_idle();
 }
 
-void* sharded::whole(int tensor) const { return is_whole(tensor) ? memory_.value(tensor, 0) : nullptr; }
+void* sharded::whole(int tensor) const {
+    return is_whole(tensor) || memory_.exists_once(all_.space.where(tensor).bucket) ? memory_.value(tensor, 0) : nullptr;
+}
 
 void sharded::publish_trained() {
     for (int b = 0; b < all_.buckets(); ++b)
-        if (memory_.trainable(b)) moves_->publish(b);
+        if (memory_.trainable(b) && !memory_.exists_once(b)) moves_->publish(b);
+    if (memory_.values_of_node() != nullptr) all_.ranks.fence();
 }
 
 std::unique_ptr<sharded> make(const context& all) {

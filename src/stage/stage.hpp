@@ -30,7 +30,7 @@ public:
     virtual void follow(const std::set<std::string>& written) = 0;
     // Values have changed: copies of whole values are renewed where somebody holds them, and dropped elsewhere. Collective.
     void values_changed(bool copies_open_anywhere);
-    // The whole values of a tensor; null when only slices are held (then copies() gathers).
+    // The whole values of a tensor, in every rank's or in the node's memory; null when only slices are held.
     void* whole(int tensor) const;
     bool is_whole(int tensor) const { return all_.bucket(all_.space.where(tensor).bucket).whole_values; }
 

@@ -2,6 +2,7 @@
 #include "stage/storage.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 namespace zero::stage {
 
@@ -22,7 +23,11 @@ bool storage::values_in_library(int bucket) const {
 
 partition::range storage::values_part(int bucket) const {
     const auto& b = all_.bucket(bucket);
-    return b.whole_values ? partition::range{0, b.padded} : all_.own_slice(bucket);
+    return b.whole_values || exists_once(bucket) ? partition::range{0, b.padded} : all_.own_slice(bucket);
+}
+
+partition::range storage::written_values(int bucket) const {
+    return exists_once(bucket) ? all_.own_slice(bucket) : values_part(bucket);
 }
 
 partition::range storage::states_part(int bucket) const {
@@ -36,10 +41,36 @@ partition::range storage::gradient_part(int bucket) const {
 void storage::take_values() {
     shelves_.resize(static_cast<std::size_t>(all_.buckets()));
     const auto kind = pinned_if(all_.how.offload_param && all_.how.offload_param_pinned);
+    take_values_of_node();
     for (int b = 0; b < all_.buckets(); ++b) {
-        if (!values_in_library(b)) continue;
+        if (!values_in_library(b) || exists_once(b)) continue;
         const std::int64_t bytes = values_part(b).count * size_of(all_.bucket(b).type);
-        shelves_[static_cast<std::size_t>(b)].values = buffer(all_.book, purpose::parameters, bytes, kind);
+        auto& mine = shelves_[static_cast<std::size_t>(b)];
+        mine.values = buffer(all_.book, purpose::parameters, bytes, kind);
+        mine.first_value = mine.values.data();
+    }
+}
+
+// All ranks take the same places; each reserves, clears and accounts for its slices.
+void storage::take_values_of_node() {
+    std::int64_t all = 0;
+    for (int b = 0; b < all_.buckets(); ++b) {
+        if (!exists_once(b)) continue;
+        shelves_[static_cast<std::size_t>(b)].place_in_node = all;
+        all += all_.bucket(b).padded * size_of(all_.bucket(b).type);  // a multiple of a cache line
+    }
+    if (all == 0) return;
+    values_of_node_ = all_.ranks.shared()->take_common(all);
+    for (int b = 0; b < all_.buckets(); ++b) {
+        const auto& bucket = all_.bucket(b);
+        if (!exists_once(b) || bucket.padded == 0) continue;
+        auto& mine = shelves_[static_cast<std::size_t>(b)];
+        mine.first_value = values_of_node_->data + mine.place_in_node;
+        const std::int64_t width = size_of(bucket.type), bytes = bucket.slice * width;
+        std::byte* slice = mine.first_value + all_.own_slice(b).first * width;
+        all_.ranks.shared()->reserve(slice, bytes, all_.how.offload_param && all_.how.offload_param_pinned);
+        std::memset(slice, 0, static_cast<std::size_t>(bytes));  // it may have been in use before
+        mine.values = buffer(all_.book, purpose::parameters, bytes, slice, values_of_node_);
     }
 }
 
@@ -48,19 +79,38 @@ void storage::take_rest(const std::vector<std::string>& optimizer_states, const 
     optimizer_states_ = optimizer_states.size();
     names_.insert(names_.end(), user_states.begin(), user_states.end());
     const auto kind = pinned_if(all_.how.offload_optimizer && all_.how.offload_optimizer_pinned);
+    take_gradients();
     for (int b = 0; b < all_.buckets(); ++b) {
         if (!trainable(b)) continue;
         auto& mine = shelves_[static_cast<std::size_t>(b)];
         const std::int64_t width = size_of(sum_type(all_.bucket(b).type));
-        mine.gradients = buffer(all_.book, purpose::gradients, gradient_part(b).count * width);
         if (has_master(b)) mine.master = buffer(all_.book, purpose::master, states_part(b).count * width, kind);
         for (std::size_t s = 0; s < names_.size(); ++s)
             mine.states.emplace_back(all_.book, purpose::states, states_part(b).count * width, kind);
     }
 }
 
+// Whole sums are what the other ranks read from: in the node's memory, where there is such, in one piece.
+void storage::take_gradients() {
+    std::int64_t all = 0;
+    const auto bytes_of = [&](int b) { return gradient_part(b).count * size_of(sum_type(all_.bucket(b).type)); };
+    for (int b = 0; b < all_.buckets(); ++b)
+        if (trainable(b)) all += bytes_of(b);
+    const bool visible = how_.whole_gradients && !all_.alone() && all_.ranks.shared() != nullptr && all > 0;
+    const auto together = visible ? all_.ranks.shared()->take_own(all) : nullptr;
+    std::byte* next = visible ? together->data : nullptr;
+    for (int b = 0; b < all_.buckets(); ++b) {
+        if (!trainable(b)) continue;
+        auto& mine = shelves_[static_cast<std::size_t>(b)].gradients;
+        mine = visible && bytes_of(b) > 0 ? buffer(all_.book, purpose::gradients, bytes_of(b), next, together)
+                                          : buffer(all_.book, purpose::gradients, bytes_of(b));
+        if (visible) next += bytes_of(b);
+    }
+}
+
 std::byte* storage::value_at(int bucket, std::int64_t offset) const {
-    return at(shelf(bucket).values, offset - values_part(bucket).first, all_.bucket(bucket).type);
+    std::byte* first = shelf(bucket).first_value;
+    return first == nullptr ? nullptr : first + (offset - values_part(bucket).first) * size_of(all_.bucket(bucket).type);
 }
 
 std::byte* storage::gradient_at(int bucket, std::int64_t offset) const {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "device/memory.hpp"
+#include "device/node_memory.hpp"
 #include "partition/layout.hpp"
 #include "stage/context.hpp"
 
@@ -32,17 +33,23 @@ public:
     void take_rest(const std::vector<std::string>& optimizer_states, const std::vector<std::string>& user_states);
 
     bool trainable(int bucket) const { return all_.bucket(bucket).trainable; }
+    // The values exist once for all ranks, whole; each rank writes its slice alone, and a fence makes it known.
+    bool exists_once(int bucket) const { return all_.exists_once(all_.bucket(bucket)); }
     bool values_in_library(int bucket) const;             // false: stages 0 to 2 (or persistent), the caller's arrays
     partition::range values_part(int bucket) const;       // elements of the bucket whose values are held
     partition::range states_part(int bucket) const;
     partition::range gradient_part(int bucket) const;
 
+    partition::range written_values(int bucket) const;    // of those, what this rank may write by itself
+
     // Base addresses, of the first element of the part above.
-    std::byte* values(int bucket) const { return shelf(bucket).values.data(); }
+    std::byte* values(int bucket) const { return shelf(bucket).first_value; }
     std::byte* gradients(int bucket) const { return shelf(bucket).gradients.data(); }
 
     // Address of bucket element `offset` in a vector. `state`: index into state_names().
     std::byte* value_at(int bucket, std::int64_t offset) const;     // library memory only
+    std::int64_t place_in_node(int bucket) const { return shelf(bucket).place_in_node; }  // bytes from values_of_node
+    std::shared_ptr<const node_memory::stretch> values_of_node() const { return values_of_node_; }  // null: none exist once
     std::byte* gradient_at(int bucket, std::int64_t offset) const;
     std::byte* master_at(int bucket, std::int64_t offset) const;    // 16-bit types only
     std::byte* state_at(int bucket, std::size_t state, std::int64_t offset) const;
@@ -60,12 +67,17 @@ public:
 private:
     struct shelf_of_bucket {
         buffer values, gradients, master;
+        std::byte* first_value = nullptr;
+        std::int64_t place_in_node = 0;
         std::vector<buffer> states;
     };
+    void take_values_of_node();
+    void take_gradients();
     const shelf_of_bucket& shelf(int bucket) const { return shelves_[static_cast<std::size_t>(bucket)]; }
 
     const context& all_;
     coverage how_;
+    std::shared_ptr<const node_memory::stretch> values_of_node_;
     std::vector<shelf_of_bucket> shelves_;
     std::vector<std::string> names_;
     std::size_t optimizer_states_ = 0;

@@ -38,9 +38,9 @@ private:
     void receive(const tensor& t, dtype type, bool whole, partition::range part, std::byte* held, int root, const void* from,
                  const buffer& passage);
     partition::range cover_of(int bucket, const std::string& vector) const;  // elements of a state, master or gradient held here
-    void gather_into(std::vector<comm::landing> landings);
+    void gather_into(std::vector<comm::landing> landings, bool visible);
     template <typename Place>
-    void gather_in_pieces(int bucket, Place place_of);
+    void gather_in_pieces(int bucket, bool visible, Place place_of);
     void publish_staged(int bucket);
     void copy_slice(int bucket, partition::range part, std::byte* packed, bool pack);
 

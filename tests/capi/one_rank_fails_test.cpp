@@ -96,7 +96,9 @@ TEST_CASE("a bad argument on the last rank, call by call") {
         FAILS(ZERO_ERR_ARGUMENT, zero_should_stop(m.z, bad ? nullptr : &flag));
         FAILS(ZERO_ERR_ARGUMENT, zero_report(m.z, bad ? nullptr : text, sizeof text, nullptr));
         FAILS(ZERO_ERR_ARGUMENT, zero_report(m.z, text, bad ? 5 : sizeof text, nullptr));  // cut, and nobody would know
-        if (stage == 3) {
+        std::int64_t sharing = 1;
+        WORKS(zero_get_int(m.z, "ranks_sharing_values", &sharing));
+        if (stage == 3 && sharing == 1) {  // gathers meet
             void* whole[2] = {nullptr, nullptr};
             const int ids[2] = {m.id_a, bad ? 9 : m.id_b};
             FAILS(ZERO_ERR_ARGUMENT, zero_gather(m.z, ids[1], whole));
@@ -108,6 +110,9 @@ TEST_CASE("a bad argument on the last rank, call by call") {
         // A wrong state of one rank: it alone has begun a micro-step.
         if (bad) WORKS(zero_reduce(m.z, m.id_b, m.gradient_b.data()));
         FAILS(ZERO_ERR_STATE, zero_publish(m.z));
+        // Another call on one rank.
+        if (size_of() > 1) FAILS(ZERO_ERR_MISMATCH, bad ? zero_finish(m.z) : zero_wait(m.z));
+        if (size_of() > 1) FAILS(ZERO_ERR_MISMATCH, bad ? zero_wait(m.z) : zero_finish(m.z));
         WORKS(zero_wait(m.z));
         WORKS(zero_step(m.z));
         WORKS(zero_step(m.z));
@@ -116,11 +121,54 @@ TEST_CASE("a bad argument on the last rank, call by call") {
         // One rank has another option.
         if (bad) WORKS(zero_set_real(m.z, "optimizer.params.lr", 7));
         if (size_of() > 1) EXPECT(ZERO_ERR_MISMATCH, zero_step(m.z));
+        if (size_of() > 1) FAILS(ZERO_ERR_MISMATCH, zero_finish(m.z));
         WORKS(zero_set_real(m.z, "optimizer.params.lr", 1));
         WORKS(zero_step(m.z));
         WORKS(zero_finalize(&m.z));
     }
     CHECK(quiet.heard().empty());
+}
+
+TEST_CASE("zero_finish when one rank alone trained a stale copy") {
+    model m(3, false);
+    WORKS(zero_set_int(m.z, "libzero.stale_check", 1));
+    EXPECT(ZERO_ERR_STATE, zero_finish(m.z));  // all are too early
+    EXPECT(ZERO_ERR_STATE, zero_wait(m.z));
+    WORKS(zero_commit(m.z));
+    if (last_rank()) WORKS(zero_reduce(m.z, m.id_b, m.gradient_b.data()));
+    FAILS(ZERO_ERR_STATE, zero_finish(m.z));
+    std::vector<double> buffer(7);
+    WORKS(zero_gather_to(m.z, m.id_b, ZERO_EVERYONE, buffer.data()));
+    WORKS(zero_finish(m.z));
+    EXPECT(ZERO_ERR_STATE, zero_finish(m.z));
+    WORKS(zero_wait(m.z));
+    WORKS(zero_step(m.z));
+    WORKS(zero_gather_to(m.z, m.id_b, ZERO_EVERYONE, buffer.data()));
+    CHECK(buffer[6] == Approx(-1.0 / size_of()));
+}
+
+TEST_CASE("zero_forecast is local: a rank that asks wrongly, or not at all, is alone with it") {
+    for (const int stage : {0, 1, 2, 3}) {
+        model m(stage, false);
+        std::int64_t bytes = -1, peak = -1, taken = 0;
+        CHECK(zero_forecast(m.z, last_rank() ? 0 : ZERO_PLACE_HOST, &bytes, &peak) ==
+              (last_rank() ? ZERO_ERR_ARGUMENT : ZERO_OK));
+        CHECK((bytes == -1) == last_rank());
+        if (last_rank()) {
+            EXPECT(ZERO_ERR_ARGUMENT, zero_forecast(m.z, 4, &bytes, &peak));
+            WORKS(zero_set_int(m.z, "zero_optimization.stage", 1 + stage % 3));  // options that differ are for commit
+            WORKS(zero_forecast(m.z, ZERO_PLACE_HOST, nullptr, nullptr));
+            WORKS(zero_set_int(m.z, "zero_optimization.stage", stage));
+            WORKS(zero_forecast(m.z, ZERO_PLACE_HOST, &bytes, &peak));
+        }
+        WORKS(zero_set_int(m.z, "zero_optimization.stage", stage));  // on all, so that the options are the same text
+        WORKS(zero_commit(m.z));
+        WORKS(zero_memory(m.z, ZERO_PLACE_HOST, &taken, nullptr));
+        CHECK(taken == bytes);
+        CHECK(zero_forecast(m.z, ZERO_PLACE_HOST, &bytes, &peak) == ZERO_ERR_STATE);
+        CHECK(bytes == taken);
+        m.check_usable();
+    }
 }
 
 TEST_CASE("with enable_sanity_checks gathers agree in every stage") {
@@ -159,7 +207,9 @@ TEST_CASE("ranks with other frozen groups, while gradients are under way") {
 
 TEST_CASE("the last rank runs out of memory, at every place where it can") {
     listening quiet;
-    for (const int stage : {0, 1, 2, 3}) {
+    for (const int round : {0, 1, 2, 3, 4, 5, 6, 7}) {
+        const int stage = round % 4;
+        const bool parts = round >= 4;  // zero_finish, then zero_step
         const bool bad = last_rank();
         const auto give = [&](long count) { allocations_left = bad ? count : -1; };
         // Calls until one is through: the k-th allocation of each fails, k = 0, 1, ...
@@ -189,13 +239,21 @@ TEST_CASE("the last rank runs out of memory, at every place where it can") {
         WORKS(zero_release_list(m.z, 2, ids));
         starve("zero_gather_to", [&] { return zero_gather_to(m.z, m.id_b, ZERO_EVERYONE, buffer.data()); });
         m.check_usable();
+        std::vector<double> moved(7);
+        WORKS(zero_gather_to(m.z, m.id_b, ZERO_EVERYONE, buffer.data()));
         // Handed over twice, so that the bucket goes twice, with a copy open elsewhere.
         WORKS(zero_gather(m.z, m.id_a, &whole));
         if (bad) WORKS(zero_release(m.z, m.id_a));
         WORKS(zero_reduce(m.z, m.id_b, m.gradient_b.data()));
         WORKS(zero_reduce(m.z, m.id_a, m.gradient_a.data()));
         if (rank_of() == 0) WORKS(zero_reduce(m.z, m.id_b, m.gradient_b.data()));
+        if (parts) {
+            starve("zero_finish", [&] { return zero_finish(m.z); });
+            starve("zero_wait", [&] { return zero_wait(m.z); });
+        }
         starve("zero_step", [&] { return zero_step(m.z); });
+        WORKS(zero_gather_to(m.z, m.id_b, ZERO_EVERYONE, moved.data()));
+        CHECK(moved[6] == Approx(buffer[6] - 1 - 1.0 / size_of()));  // nothing was lost on the way
         if (!bad) WORKS(zero_release(m.z, m.id_a));
         m.check_usable();
         WORKS(zero_finalize(&m.z));

@@ -297,9 +297,8 @@ TEST_CASE("old names are mapped") {
 
 TEST_CASE("what has no effect is said once, with the reason") {
     options made =
-        read("{\"prescale_gradients\": true, \"wall_clock_breakdown\": false, \"libzero\": {\"node_shared\": true}}");
+        read("{\"prescale_gradients\": true, \"wall_clock_breakdown\": false, \"seed\": 7}");
     CHECK(said(made.notices(), "prescale_gradients has no effect"));
-    CHECK(said(made.notices(), "libzero.node_shared has no effect"));
     CHECK_FALSE(said(made.notices(), "wall_clock_breakdown"));
     made.set("prescale_gradients", std::int64_t{1});
     CHECK(made.notices().size() == 2);

@@ -86,6 +86,45 @@ TEST_CASE("a failing rank makes all ranks throw its code and text") {
     }
 }
 
+TEST_CASE("a failure that comes back to a later agreement says whose it is once, whatever its words are") {
+    const everyone all;
+    const auto talk = all.talk();
+    agreement agree(*talk);
+    const int guilty = talk->size() - 1;
+    const std::string own = "rank 3: is no good name";  // the failing rank's words, not the agreement's
+    std::exception_ptr first;
+    try {
+        agree.enter(step, [&] {
+            if (talk->rank() == guilty) fail(code::io, "{}", own);
+        });
+    } catch (...) {
+        first = std::current_exception();
+    }
+    const std::string expected = zero::formatted("rank {}: {}", guilty, own);
+    for (const bool by_all : {true, false}) {  // or by the failing rank alone
+        std::string text;
+        CHECK(code_of(
+                  [&] {
+                      agree.settle(step, [&] {
+                          if (by_all || talk->rank() == guilty) std::rethrow_exception(first);
+                      });
+                  },
+                  &text) == code::io);
+        CHECK(text == (talk->rank() == guilty && (talk->size() == 1 || !by_all) ? own : expected));
+    }
+    // A disagreement is nobody's alone.
+    if (talk->size() == 1) return;
+    std::string once, again;
+    try {
+        agree.enter(talk->rank() == 0 ? step : call{"zero_save", 9, 77, true}, {});
+    } catch (const error& problem) {
+        once = problem.what();
+        first = std::current_exception();
+    }
+    CHECK(code_of([&] { agree.settle(step, [&] { std::rethrow_exception(first); }); }, &again) == code::mismatch);
+    CHECK(again == once);
+}
+
 TEST_CASE("any exception becomes a code") {
     const everyone all;
     const auto talk = all.talk();
@@ -154,20 +193,26 @@ TEST_CASE("a failure in one corner of a grid reaches all of it") {
 
         for (int guilty = 0; guilty < size; ++guilty) {
             std::string text;
-            CHECK(code_of(
-                      [&] {
-                          agree.enter(step, [&] {
-                              if (rank == guilty) fail(code::io, "disk {}", guilty);
-                          });
-                      },
-                      &text) == code::io);
-            const std::string by_rank = zero::formatted("rank {}: disk {}", guilty / 2, guilty);
-            if (rank == guilty)
-                CHECK(text == zero::formatted("disk {}", guilty));
-            else if (rank % 2 == guilty % 2)
-                CHECK(text == by_rank);
-            else
-                CHECK(text == zero::formatted("model rank {}: {}", guilty % 2, by_rank));
+            std::exception_ptr first;
+            const auto once = [&] {
+                try {
+                    agree.enter(step, [&] {
+                        if (rank == guilty) fail(code::io, "disk {}", guilty);
+                    });
+                } catch (...) {
+                    first = std::current_exception();
+                    throw;
+                }
+            };
+            CHECK(code_of(once, &text) == code::io);
+            const std::string own = zero::formatted("disk {}", guilty),
+                              by_rank = zero::formatted("rank {}: {}", guilty / 2, own),
+                              by_model_rank = zero::formatted("model rank {}: {}", guilty % 2, by_rank);
+            CHECK(text == (rank == guilty ? own : rank % 2 == guilty % 2 ? by_rank : by_model_rank));
+            // All bring it to a later agreement of the call.
+            CHECK(code_of([&] { agree.enter(step, [&] { std::rethrow_exception(first); }); }, &text) == code::io);
+            INFO(text);
+            CHECK((text == by_rank || text == by_model_rank || (rank == guilty && text == own)));
         }
         // Two corners at once: one of them wins everywhere.
         std::string text;

@@ -8,8 +8,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 for member in $members; do
     ar p "$1" "$member" > "$folder/object.o"
-    # The sanitizers' own symbols are merged in every object alike and carry no code of ours.
-    shared=$(nm -C "$folder/object.o" | grep -E '^[0-9a-f]+ [WVui] ' | grep -vE '__asan|__ubsan|__odr_asan|asan\.module|ubsan\.module' || true)
+    shared=$(nm -C "$folder/object.o" | grep -E '^[0-9a-f]+ [WVui] ' || true)
     if [ -n "$shared" ]; then
         echo "$member exports merged symbols:"
         echo "$shared"

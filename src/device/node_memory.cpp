@@ -1,0 +1,175 @@
+// The file, its mapping and its parts. See node_memory.hpp.
+#include "device/node_memory.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <random>
+
+#include "core/error.hpp"
+#include "device/available.hpp"
+
+namespace zero {
+
+namespace {
+
+const std::int64_t page = ::sysconf(_SC_PAGESIZE);
+constexpr std::int64_t gibibyte = std::int64_t{1} << 30;
+constexpr std::int64_t most_address_space = std::int64_t{32} << 40;  // of the 128 TiB that a process has
+constexpr int populate_write = 23;                      // MADV_POPULATE_WRITE, which older headers lack
+
+std::int64_t round_up(std::int64_t value, std::int64_t unit) noexcept { return (value + unit - 1) / unit * unit; }
+
+std::string because(const char* what) { return formatted("{}: {}", what, std::strerror(errno)); }
+
+bool lock_byte(int file, int rank) noexcept {
+    struct flock lock {};
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    lock.l_start = rank;
+    lock.l_len = 1;
+    return ::fcntl(file, F_SETLK, &lock) == 0;
+}
+
+}  // namespace
+
+std::byte* node_memory::map_all(int file, std::int64_t bytes) noexcept {
+    void* all = ::mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+    return all == MAP_FAILED ? nullptr : static_cast<std::byte*>(all);
+}
+
+node_memory::node_memory(int file, std::byte* data, const address& where, int rank)
+    : file_(file), data_(data), where_(where), rank_(rank) {
+    common_.first = common_.next = page;  // the first page holds the token
+    own_.first = own_.next = where.part_bytes * (1 + rank);
+}
+
+std::shared_ptr<node_memory> node_memory::make(int ranks, std::string& reason) {
+    // A file that grows beyond the limit of the shell would end the process by a signal.
+    struct rlimit largest {};
+    if (::getrlimit(RLIMIT_FSIZE, &largest) == 0 && largest.rlim_cur != RLIM_INFINITY) {
+        reason = "the size of files is limited (ulimit -f)";
+        return nullptr;
+    }
+    address where;
+    where.process = ::getpid();
+    where.ranks = ranks;
+    const std::int64_t memory = static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
+    where.part_bytes = std::min(round_up(std::max(memory, gibibyte), gibibyte), most_address_space / (ranks + 1) / gibibyte * gibibyte);
+    std::random_device source;
+    where.token = (static_cast<std::uint64_t>(source()) << 32) | source();
+    const int file = ::memfd_create("libzero", MFD_CLOEXEC);
+    if (file < 0) {
+        reason = because("memfd_create");
+        return nullptr;
+    }
+    where.descriptor = file;
+    const std::int64_t all = where.part_bytes * (ranks + 1);
+    std::byte* data = ::ftruncate(file, all) == 0 && ::fallocate(file, 0, 0, page) == 0 ? map_all(file, all) : nullptr;
+    if (data == nullptr || !lock_byte(file, 0)) {
+        reason = because("mapping the memory of the node");
+        if (data != nullptr) ::munmap(data, static_cast<std::size_t>(all));
+        ::close(file);
+        return nullptr;
+    }
+    std::memcpy(data, &where.token, sizeof where.token);
+    return std::shared_ptr<node_memory>(new node_memory(file, data, where, 0));
+}
+
+std::shared_ptr<node_memory> node_memory::open(const address& where, int rank, std::string& reason) {
+    const std::string path = formatted("/proc/{}/fd/{}", where.process, where.descriptor);
+    const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+    if (file < 0) {
+        reason = because(path.c_str());
+        return nullptr;
+    }
+    const std::int64_t all = where.part_bytes * (where.ranks + 1);
+    std::uint64_t token = 0;
+    const bool same = ::pread(file, &token, sizeof token, 0) == static_cast<ssize_t>(sizeof token) && token == where.token;
+    std::byte* data = same ? map_all(file, all) : nullptr;
+    if (data == nullptr || !lock_byte(file, rank)) {
+        reason = same ? because("mapping the memory of the node") : "the ranks run on different machines or in different containers";
+        if (data != nullptr) ::munmap(data, static_cast<std::size_t>(all));
+        ::close(file);
+        return nullptr;
+    }
+    return std::shared_ptr<node_memory>(new node_memory(file, data, where, rank));
+}
+
+node_memory::~node_memory() {
+    ::munmap(data_, static_cast<std::size_t>(where_.part_bytes * (where_.ranks + 1)));
+    ::close(file_);
+}
+
+std::int64_t node_memory::offset_of(const void* place) const noexcept {
+    const auto* at = static_cast<const std::byte*>(place);
+    const bool inside = at >= data_ && at < data_ + where_.part_bytes * (where_.ranks + 1);
+    return inside ? at - data_ : -1;
+}
+
+std::shared_ptr<const node_memory::stretch> node_memory::take(part& from, std::int64_t bytes, std::int64_t stagger) {
+    const std::int64_t length = round_up(bytes + stagger, page);
+    require(bytes >= 0 && length <= from.first + where_.part_bytes - from.next - page, code::memory,
+            "{} bytes are more than the memory that the ranks of a node share has room for: set libzero.node_shared to false", bytes);
+    auto made = std::make_unique<stretch>(stretch{at(from.next + stagger), bytes});
+    from.next += length;
+    ++from.taken;
+    return {made.release(), [self = shared_from_this(), &from](const stretch* what) {
+                self->give_back(from, *what);
+                delete what;
+            }};
+}
+
+void node_memory::give_back(part& to, const stretch& what) noexcept {
+    const std::int64_t first = offset_of(what.data) / page * page;
+    const std::int64_t end = round_up(offset_of(what.data) + what.bytes, page);
+    if (&to == &own_ && what.bytes > 0)
+        ::fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, first, end - first);
+    if (--to.taken == 0) to.next = to.first;
+}
+
+// Streams that start at equal places in their pages get in each other's way (device/memory.cpp).
+std::shared_ptr<const node_memory::stretch> node_memory::take_own(std::int64_t bytes) {
+    constexpr std::int64_t stagger = 7 * 192;
+    auto taken = take(own_, bytes, bytes >= 64 * page ? stagger : 0);
+    reserve(taken->data, bytes);
+    return taken;
+}
+
+std::shared_ptr<const node_memory::stretch> node_memory::take_common(std::int64_t bytes) { return take(common_, bytes, 0); }
+
+void node_memory::reserve(const std::byte* first, std::int64_t bytes, bool pinned) {
+    if (bytes == 0) return;
+    const std::int64_t begin = offset_of(first) / page * page, end = round_up(offset_of(first) + bytes, page);
+    constexpr std::int64_t worth_a_forecast = 16 << 20;
+    const std::int64_t available = bytes >= worth_a_forecast ? available_memory() : INT64_MAX;
+    const bool fits = bytes <= available;
+    if (!fits || ::fallocate(file_, 0, begin, end - begin) != 0) {
+        fail(code::memory, "{} bytes of memory that the ranks of a node share could not be had ({}): use more ranks, a higher stage or smaller buckets",
+             bytes, fits ? std::string(std::strerror(errno)) : formatted("{} bytes are available", available));
+    }
+    ::madvise(at(begin), static_cast<std::size_t>(end - begin), populate_write);  // a fault for each page later, where it is unknown
+    if (pinned) (void)::mlock(at(begin), static_cast<std::size_t>(end - begin));
+}
+
+std::byte* node_memory::map_privately(const std::byte* first, std::int64_t bytes) const {
+    void* view = ::mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, file_, offset_of(first));
+    return view == MAP_FAILED ? nullptr : static_cast<std::byte*>(view);
+}
+
+bool node_memory::lives(int rank) const noexcept {
+    if (rank == rank_) return true;
+    struct flock lock {};
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    lock.l_start = rank;
+    lock.l_len = 1;
+    return ::fcntl(file_, F_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+}
+
+}  // namespace zero
