@@ -96,7 +96,8 @@ void fold_atoms(const kernels& run, double* atoms, std::int64_t count, double la
     while (largest > 0) {
         const int exponent = std::ilogb(largest);
         if (exponent > 1000 || exponent < -900) {  // the grids' names would leave the range of double
-            for (std::int64_t i = 0; i < count; ++i) sum.add(atoms[i]);
+            for (std::int64_t i = 0; i < count; ++i)
+                if (atoms[i] != 0) sum.add(atoms[i]);
             return;
         }
         double sums[2];
@@ -184,9 +185,9 @@ bool divide_and_norm_of(T* data, double divisor, std::int64_t count, exact_sum& 
     for (std::int64_t first = 0; first < count; first += block) {
         const std::int64_t part = std::min(block, count - first);
         T* from = data + first;
-        const atom_summary seen = square(from, number, part, room.atoms);
-        if (seen.poison == 0) {
-            fold_atoms(run, room.atoms, (part + atom_size - 1) / atom_size, seen.largest, squares);
+        const double largest = square(from, number, part, room.atoms);
+        if (std::isfinite(largest)) {
+            fold_atoms(run, room.atoms, (part + atom_size - 1) / atom_size, largest, squares);
         } else {
             finite = add_poisoned_block(room.atoms, part, atom_size, squares,
                                         [&](std::int64_t i, exact_sum& sum) { return add_square(from[i], sum); }) &&
@@ -206,9 +207,9 @@ bool dot_of(const T* a, const T* b, std::int64_t count, exact_sum& products) {
     for (std::int64_t first = 0; first < count; first += block) {
         const std::int64_t part = std::min(block, count - first);
         const T *left = a + first, *right = b + first;
-        const atom_summary seen = multiply(left, right, part, room.atoms);
-        if (seen.poison == 0) {
-            fold_atoms(run, room.atoms, (part + atom_size - 1) / atom_size, seen.largest, products);
+        const double largest = multiply(left, right, part, room.atoms);
+        if (std::isfinite(largest)) {
+            fold_atoms(run, room.atoms, (part + atom_size - 1) / atom_size, largest, products);
         } else {
             finite = add_poisoned_block(
                          room.atoms, part, atom_size, products,

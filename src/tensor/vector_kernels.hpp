@@ -22,18 +22,14 @@ enum class division : int { none = 0, multiply = 1, divide = 2, divide_wide = 3,
 
 constexpr std::int64_t block_atoms = 512;  // at most so many atoms per call; a fold below counts on it
 
-struct atom_summary {
-    double largest = 0;  // largest magnitude of an atom, when all are finite
-    double poison = 0;   // 0 when all atoms are finite, else NaN
-};
-
 struct kernels {
     using convert_loop = void (*)(void* to, const void* from, std::int64_t count);
     using accumulate_loop = void (*)(void* sum, const void* from, double factor, std::int64_t count);
     using same_sum_loop = void (*)(void* target, bool add, const void* const* sources, std::int64_t first,
                                    std::int64_t count);
-    using square_loop = atom_summary (*)(void* data, double divisor, std::int64_t count, double* atoms);
-    using product_loop = atom_summary (*)(const void* a, const void* b, std::int64_t count, double* atoms);
+    // Both return a number with the exponent of the largest atom, its fraction not less; NaN when an atom is not finite.
+    using square_loop = double (*)(void* data, double divisor, std::int64_t count, double* atoms);
+    using product_loop = double (*)(const void* a, const void* b, std::int64_t count, double* atoms);
     // Splits every atom exactly into a multiple of a coarse grid, a multiple of a fine grid and a rest, which stays in
     // its place. A grid is named by 1.5 * 2^52 times its spacing. Returns the largest rest; sums[0], sums[1] are exact.
     using split_loop = double (*)(double* atoms, std::int64_t count, double coarse, double fine, double* sums);

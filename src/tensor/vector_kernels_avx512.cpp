@@ -2,7 +2,7 @@
 // Not here: the loops (vector_kernels.inc).
 #ifdef __AVX512F__
 #define ZERO_KERNELS avx512_kernels
-#define ZERO_LANES 8
+#define ZERO_LANES 4
 #include "tensor/vector_kernels.inc"
 #else
 #include "tensor/vector_kernels.hpp"
