@@ -1,6 +1,9 @@
 // The ranks of one node, through memory that all of them see: an owner reads every contribution where it lies and sums them
-// in rank order in one pass, a gather copies from where the parts lie, and small reductions are flags. What is not in that
-// memory, texts and large broadcasts go over the plain communicator underneath. Every wait moves the sums on, as in mpi.cpp.
+// in rank order in one pass, a gather copies from where the parts lie, and small reductions are flags. Texts and broadcasts
+// go over the plain communicator underneath, and so do gathers from private memory where the system does not let one
+// process read another. Every wait moves the sums on, as in mpi.cpp.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 #include <deque>
@@ -10,6 +13,7 @@
 #include <utility>
 
 #include "comm/checks.hpp"
+#include "comm/foreign_memory.hpp"
 #include "comm/node_flags.hpp"
 #include "comm/node_shared.hpp"
 #include "core/error.hpp"
@@ -31,9 +35,13 @@ public:
           ranks_(plain_->size()),
           board_(std::move(board)) {
         mine_ = new (&flags(rank_)) node_flags;  // until then it reads as zeros, which mean the same
+        mine_->process = ::getpid();
+        mine_->token = token_ = memory_->where().token + static_cast<std::uint64_t>(rank_);
+        mine_->token_address = reinterpret_cast<std::uintptr_t>(&token_);
         sources_.resize(static_cast<std::size_t>(ranks_));
         types_.resize(static_cast<std::size_t>(ranks_));
         plain_->meanwhile([this] { return advance(); });
+        try_foreign_memory();
     }
 
     int rank() const noexcept override { return rank_; }
@@ -78,6 +86,9 @@ private:
     void sum(const reduction& one);
     bool retire();
     void meet();
+    void try_foreign_memory();
+    void refuse_given_up() const;
+    void copy_part(int rank, const all_gather_request& what, std::uint64_t number);
     template <typename Done>
     void wait(const Done& done);
 
@@ -93,6 +104,8 @@ private:
     std::vector<dtype> types_;
     bool busy_ = false;                             // `finished` must not come back in here
     bool broken_ = false;
+    std::uint64_t token_ = 0;
+    bool reads_foreign_ = false;                    // all ranks may read each other's private memory
 };
 
 std::uint64_t node_shared::least(node_flags::counter node_flags::*which) const noexcept {
@@ -136,6 +149,21 @@ void node_shared::all_reduce(std::span<std::int64_t> values, combine how) {
     }
 }
 
+// Whether the system lets the ranks read each other is tried once, on the right neighbour, and agreed.
+void node_shared::try_foreign_memory() {
+    meet();
+    const node_flags& neighbour = flags((rank_ + 1) % ranks_);
+    std::uint64_t seen = 0;
+    std::int64_t refused = read_foreign(neighbour.process, neighbour.token_address, &seen, sizeof seen) && seen == neighbour.token ? 0 : 1;
+    all_reduce({&refused, 1}, combine::maximum);
+    reads_foreign_ = refused == 0;
+}
+
+void node_shared::refuse_given_up() const {
+    for (int rank = 0; rank < ranks_; ++rank)
+        require(flags(rank).given_up.read() == 0, code::state, "rank {} has given up an earlier operation: finalize this context on all ranks", rank);
+}
+
 // --- reductions ---
 
 bool node_shared::advance() {
@@ -161,7 +189,7 @@ bool node_shared::post() {
     if (posted_ >= started_ || posted_ >= free) return false;
     for (; posted_ < std::min(started_, free); ++posted_) {
         const reduction& one = *queue_[posted_ - retired_];
-        mine_->contribution[posted_ % node_flags::slots] = {memory_->offset_of(one.what.source), source_type(one.what)};
+        mine_->contribution[posted_ % node_flags::slots] = {memory_->offset_of(one.what.source), 0, source_type(one.what)};
     }
     mine_->contributions.publish(posted_);
     return true;
@@ -203,10 +231,8 @@ void node_shared::sum(const reduction& one) {
 
 void node_shared::finish(reduction& one) {
     wait([&] {
-        if (one.done) return true;
-        for (int rank = 0; rank < ranks_; ++rank)
-            require(flags(rank).given_up.read() == 0, code::state, "rank {} has given up an earlier reduction: finalize this context on all ranks", rank);
-        return false;
+        if (!one.done) refuse_given_up();
+        return one.done;
     });
     if (one.error) std::rethrow_exception(std::exchange(one.error, nullptr));
 }
@@ -250,19 +276,29 @@ std::unique_ptr<operation> node_shared::start_reduce_scatter(reduce_scatter_requ
 
 // --- gathers ---
 
+void node_shared::copy_part(int rank, const all_gather_request& what, std::uint64_t number) {
+    const auto& to = what.landings[static_cast<std::size_t>(rank)];
+    if ((what.root >= 0 && what.root != rank_) || to.bytes == 0) return;
+    const auto& part = flags(rank).part[number % node_flags::slots];
+    if (rank != rank_ && !what.visible) {
+        if (read_foreign(flags(rank).process, part.address, to.data, to.bytes)) return;
+        give_up();
+        fail(code::mpi, "rank {} cannot be read any more: it has ended, or the system forbids it now; set libzero.node_shared to false", rank);
+    }
+    const void* from = rank == rank_ ? what.own : memory_->at(part.offset);
+    if (to.data != from) std::memcpy(to.data, from, static_cast<std::size_t>(to.bytes));
+}
+
 // Copies when all parts are there. Gathers are taken in order, for the counter of copies cannot skip one.
 bool node_shared::progress(const all_gather_request& what, std::uint64_t number) {
     advance();
     if (copied_ == number && least(&node_flags::parts) > number) {
-        for (int rank = 0; rank < ranks_; ++rank) {
-            const auto& to = what.landings[static_cast<std::size_t>(rank)];
-            if ((what.root >= 0 && what.root != rank_) || to.bytes == 0) continue;
-            const std::byte* from = memory_->at(flags(rank).part[number % node_flags::slots].offset);
-            if (to.data != from) std::memcpy(to.data, from, static_cast<std::size_t>(to.bytes));
-        }
+        for (int step = 0; step < ranks_; ++step) copy_part((rank_ + step) % ranks_, what, number);  // everyone starts elsewhere
         mine_->copies.publish(++copied_);
     }
-    return copied_ > number && least(&node_flags::copies) > number;
+    const bool done = copied_ > number && least(&node_flags::copies) > number;
+    if (!done) refuse_given_up();
+    return done;
 }
 
 void node_shared::finish(const all_gather_request& what, std::uint64_t number) {
@@ -284,13 +320,13 @@ private:
 };
 
 std::unique_ptr<operation> node_shared::start_all_gather(all_gather_request what) {
-    if (!what.visible) return plain_->start_all_gather(std::move(what));
+    if (!what.visible && !reads_foreign_) return plain_->start_all_gather(std::move(what));
     check_gather(what, rank_, ranks_);
-    const std::int64_t offset = what.own_bytes > 0 ? memory_->offset_of(what.own) : 0;
+    const std::int64_t offset = what.visible && what.own_bytes > 0 ? memory_->offset_of(what.own) : 0;
     require(offset >= 0, code::internal, "a part lies outside of the node's memory");
     const std::uint64_t number = gathers_++;
     wait([&] { return least(&node_flags::copies) + node_flags::slots > number; });
-    mine_->part[number % node_flags::slots] = {offset, dtype::f32};
+    mine_->part[number % node_flags::slots] = {offset, reinterpret_cast<std::uintptr_t>(what.own), dtype::f32};
     mine_->parts.publish(number + 1);
     return std::make_unique<gather_through_memory>(*this, std::move(what), number);
 }

@@ -19,13 +19,6 @@ void clear_bytes(std::byte* from, const std::byte* to) {
 
 }  // namespace
 
-buffer visible_buffer(const context& all, std::int64_t bytes) {
-    if (all.alone() || all.ranks.shared() == nullptr || bytes == 0) return {all.book, purpose::communication, bytes};
-    auto memory = all.ranks.shared()->take_own(bytes);
-    std::byte* place = memory->data;
-    return {all.book, purpose::communication, bytes, place, std::move(memory)};
-}
-
 assembly::assembly(const context& all, storage& memory, holds how) : all_(all), memory_(memory), how_(how) {
     places_.resize(static_cast<std::size_t>(all.buckets()));
     std::int64_t largest = 0;

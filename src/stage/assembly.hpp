@@ -12,9 +12,6 @@ namespace zero::stage {
 
 constexpr int ring_size = 2;
 
-// Memory for contributions: where the ranks share memory, others read them from there.
-buffer visible_buffer(const context& all, std::int64_t bytes);
-
 class assembly {
 public:
     enum class holds { whole_sums, ring };

@@ -16,6 +16,13 @@ memory_kind pinned_if(bool wanted) { return wanted ? memory_kind::pinned : memor
 
 }  // namespace
 
+buffer visible_buffer(const context& all, std::int64_t bytes) {
+    if (all.alone() || all.ranks.shared() == nullptr || bytes == 0) return {all.book, purpose::communication, bytes};
+    auto memory = all.ranks.shared()->take_own(bytes);
+    std::byte* place = memory->data;
+    return {all.book, purpose::communication, bytes, place, std::move(memory)};
+}
+
 bool storage::values_in_library(int bucket) const {
     const auto& b = all_.bucket(bucket);
     return b.library_owned || !b.whole_values;

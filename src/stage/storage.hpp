@@ -24,6 +24,9 @@ struct stretch {
     std::int64_t first = 0;              // first element of that tensor
 };
 
+// Memory for what others are to read: in the node's memory, where the ranks share some.
+buffer visible_buffer(const context& all, std::int64_t bytes);
+
 class storage {
 public:
     storage(const context& all, const coverage& how) : all_(all), how_(how) {}

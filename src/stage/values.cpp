@@ -44,7 +44,7 @@ std::int64_t publish_bytes(const partition::layout& space, std::int64_t allgathe
 
 values::values(const context& all, storage& memory) : all_(all), memory_(memory) {
     const std::int64_t bytes = publish_bytes(all.space, all.how.allgather_bucket_size);
-    if (bytes > 0) staging_ = buffer(all.book, purpose::communication, bytes);
+    if (bytes > 0) staging_ = visible_buffer(all, bytes);
 }
 
 // Every rank's part lies, or will lie, at its landing.
@@ -114,7 +114,7 @@ void values::publish_staged(int bucket) {
         for (int rank = 0; rank < ranks; ++rank) landings.push_back({staging_.data() + rank * count * width, count * width});
         const auto part_of = [&](int rank) { return partition::range{all_.space.slice_of(bucket, rank).first + first, count}; };
         copy_slice(bucket, part_of(all_.ranks.rank()), staging_.data() + all_.ranks.rank() * count * width, true);
-        gather_into(std::move(landings), false);
+        gather_into(std::move(landings), true);
         for (int rank = 0; rank < ranks; ++rank)
             if (rank != all_.ranks.rank()) copy_slice(bucket, part_of(rank), staging_.data() + rank * count * width, false);
     }
