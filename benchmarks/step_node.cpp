@@ -1,7 +1,7 @@
 // One whole optimizer step on one node against the plain MPICH sequence, taking turns in one run; the slowest rank
 // counts. "library": the gradient is built in the buffers of zero_gradient (their clearing is timed), handed over,
 // stepped; in stage 3 the values are gathered once as well. "from caller": the same with gradients in the caller's
-// memory. "bound": the fused step on private memory without communication (support/peer.hpp). Options: --json, --phases
+// memory; with --drop-in the values lie in the caller's arrays as well. "bound": the fused step on private memory without communication (support/peer.hpp). Options: --json, --phases
 // (times of the parts instead), --rounds N (9), --full (4 and 16 MiB too), --mebibytes N (that size alone), --stage N,
 // --type fp32|bf16|fp64.
 #include <mpi.h>
@@ -29,7 +29,7 @@ struct configuration {
 
 class bench {
 public:
-    bench(int rounds, MPI_Comm comm) : rounds_(rounds), comm_(comm) {
+    bench(int rounds, subject::owner values, MPI_Comm comm) : rounds_(rounds), values_(values), comm_(comm) {
         MPI_Comm_rank(comm, &rank_);
         MPI_Comm_size(comm, &ranks_);
     }
@@ -37,7 +37,7 @@ public:
     nlohmann::ordered_json measure(const configuration& what) {
         const std::int64_t count = (what.mebibytes << 20) / zero::size_of(what.type);
         peer plain(what.type, count, what.stage == 0, comm_);
-        subject ours(what.type, what.stage, count, what.tensors, comm_);
+        subject ours(what.type, what.stage, count, what.tensors, comm_, values_);
         const benchmark::array gradient(count, what.type);
         const auto bytes = static_cast<std::size_t>(count * zero::size_of(what.type));
 
@@ -108,7 +108,7 @@ public:
         const std::int64_t count = (what.mebibytes << 20) / zero::size_of(what.type);
         const auto bytes = static_cast<std::size_t>(count * zero::size_of(what.type));
         peer plain(what.type, count, what.stage == 0, comm_);
-        subject ours(what.type, what.stage, count, what.tensors, comm_);
+        subject ours(what.type, what.stage, count, what.tensors, comm_, values_);
         choose_wire(plain, what.type, [&] { return timed([&] { plain.step(); }); });
         std::vector<void*> places(ours.tensors());
         const std::vector<std::pair<const char*, std::function<void()>>> parts{
@@ -181,6 +181,7 @@ private:
     }
 
     int rounds_;
+    subject::owner values_;
     MPI_Comm comm_;
     int rank_ = 0, ranks_ = 1;
 };
@@ -199,8 +200,10 @@ int main(int count, char** texts) {
         const long stage = options.number("--stage", -1);
         const bool in_parts = options.has("--phases");
         const std::string type = options.text("--type", "");
-        bench all(static_cast<int>(options.number("--rounds", 9)), MPI_COMM_WORLD);
+        const bool drop_in = options.has("--drop-in");
+        bench all(static_cast<int>(options.number("--rounds", 9)), drop_in ? subject::owner::caller : subject::owner::library, MPI_COMM_WORLD);
         benchmark::report report(in_parts ? "step_node in parts, milliseconds"
+                                 : drop_in ? "step_dropin: the same with values and gradients in the caller's arrays (column: from caller)"
                                           : "step_node: a whole AdamW step of one node, library against "
                                             "MPI_Reduce_scatter_block + AdamW + MPI_Allgather");
         for (const auto& [name, kind] :

@@ -1,5 +1,5 @@
-// The library as a program uses it: public C interface, library-owned parameters, `tensors` equal tensors. A step has
-// two timed parts; between them the caller writes its gradient, which belongs to the model and is not timed. Any error
+// The library as a program uses it: public C interface, parameters owned by the library or in arrays of the caller,
+// `tensors` equal tensors. A step has two timed parts; between them the caller writes its gradient, which belongs to the model and is not timed. Any error
 // ends the benchmark with the library's sentence.
 #pragma once
 #include <zero/zero.h>
@@ -22,8 +22,12 @@ inline void check(int code) {
 
 class subject {
 public:
-    subject(zero::dtype type, int stage, std::int64_t count, int tensors, MPI_Comm comm)
+    enum class owner { library, caller };
+
+    subject(zero::dtype type, int stage, std::int64_t count, int tensors, MPI_Comm comm, owner whose = owner::library)
         : type_(type), stage_(stage), each_(count / tensors) {
+        if (whose == owner::caller) arrays_.resize(static_cast<std::size_t>(count * zero::size_of(type)));
+        std::byte* values = whose == owner::caller ? arrays_.data() : nullptr;
         const std::string config = R"({"optimizer": {"type": "AdamW", "params": {"lr": 0.001, "weight_decay": 0.01}},
             "zero_optimization": {"stage": )" +
                                    std::to_string(stage) + R"(, "stage3_param_persistence_threshold": 0}})";
@@ -32,7 +36,8 @@ public:
         for (int i = 0; i < tensors; ++i) {
             int id = 0;
             const std::int64_t elements = i + 1 < tensors ? each_ : count - each_ * (tensors - 1);
-            check(zero_register(context_, nullptr, number, 1, &elements, nullptr, 0, &id));
+            check(zero_register(context_, nullptr, number, 1, &elements, values, 0, &id));
+            if (values != nullptr) values += elements * zero::size_of(type);
             ids_.push_back(id);
             counts_.push_back(elements);
         }
@@ -77,6 +82,7 @@ private:
     zero::dtype type_;
     int stage_;
     std::int64_t each_;
+    std::vector<std::byte> arrays_;
     zero_t context_ = nullptr;
     std::vector<int> ids_;
     std::vector<std::int64_t> counts_;

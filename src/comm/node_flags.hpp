@@ -25,17 +25,15 @@ struct node_flags {
     };
     struct offer {
         std::int64_t offset = 0;                      // of the rank's data, in the node's memory
-        std::uint64_t address = 0;                    // of data in its own memory
         dtype type = dtype::f32;
     };
 
     counter rounds;                                   // small reductions and fences that this rank has entered
     counter contributions, sums;                      // contributions that may be read; own slices that are summed
-    counter parts, copies;                            // own parts of gathers that may be read; gathers that were copied
+    counter parts, copies;                            // rounds of gathers: own parts that may be read; copied from all
     counter given_up;                                 // not 0: this rank sums and copies no more
-    std::int64_t process = 0;
-    std::uint64_t token = 0, token_address = 0;       // the same number there: for the trial of foreign_memory
-    alignas(64) std::array<offer, slots> contribution, part;
+    alignas(64) std::array<offer, slots> contribution;
+    std::array<std::int64_t, slots> part;             // where it lies, in the node's memory
     alignas(64) std::array<std::array<std::int64_t, capacity>, 2> numbers;  // of even and of odd rounds
 };
 static_assert(std::is_trivially_destructible_v<node_flags> && std::atomic<std::uint64_t>::is_always_lock_free);

@@ -1,9 +1,7 @@
 // The ranks of one node, through memory that all of them see: an owner reads every contribution where it lies and sums them
-// in rank order in one pass, a gather copies from where the parts lie, and small reductions are flags. Texts and broadcasts
-// go over the plain communicator underneath, and so do gathers from private memory where the system does not let one
-// process read another. Every wait moves the sums on, as in mpi.cpp.
-#include <unistd.h>
-
+// in rank order in one pass, a gather copies from where the parts lie, or through a few pieces of shared memory that stay in
+// the caches, and small reductions are flags. Texts and broadcasts
+// go over the plain communicator underneath. Every wait moves the sums on, as in mpi.cpp.
 #include <algorithm>
 #include <cstring>
 #include <deque>
@@ -13,16 +11,17 @@
 #include <utility>
 
 #include "comm/checks.hpp"
-#include "comm/foreign_memory.hpp"
 #include "comm/node_flags.hpp"
 #include "comm/node_shared.hpp"
 #include "core/error.hpp"
+#include "tensor/stream_copy.hpp"
 #include "tensor/vector.hpp"
 
 namespace zero::comm {
 
 namespace {
 
+constexpr int pieces = 4;            // of private parts, on their way through shared memory
 constexpr std::int64_t tile = 4096;  // elements summed in one go: whole atoms of the norm, and in the nearest caches
 
 class node_shared final : public communicator {
@@ -35,13 +34,9 @@ public:
           ranks_(plain_->size()),
           board_(std::move(board)) {
         mine_ = new (&flags(rank_)) node_flags;  // until then it reads as zeros, which mean the same
-        mine_->process = ::getpid();
-        mine_->token = token_ = memory_->where().token + static_cast<std::uint64_t>(rank_);
-        mine_->token_address = reinterpret_cast<std::uintptr_t>(&token_);
         sources_.resize(static_cast<std::size_t>(ranks_));
         types_.resize(static_cast<std::size_t>(ranks_));
         plain_->meanwhile([this] { return advance(); });
-        try_foreign_memory();
     }
 
     int rank() const noexcept override { return rank_; }
@@ -59,10 +54,10 @@ public:
     std::vector<std::string> gather(const std::string& mine, int root) override { return plain_->gather(mine, root); }
     std::string broadcast(const std::string& text, int root) override { return plain_->broadcast(text, root); }
 
-    void reserve(ledger& book, std::int64_t) override {
-        counted_ = buffer(book, purpose::communication, sizeof(node_flags), reinterpret_cast<std::byte*>(mine_), board_);
+    void reserve(ledger& book, std::int64_t largest_slice_bytes) override;
+    std::int64_t scratch_bytes(std::int64_t largest_slice_bytes) const noexcept override {
+        return static_cast<std::int64_t>(sizeof(node_flags)) + pieces * piece_bytes(largest_slice_bytes);
     }
-    std::int64_t scratch_bytes(std::int64_t) const noexcept override { return sizeof(node_flags); }
 
     // One reduce-scatter on its way.
     struct reduction {
@@ -75,8 +70,16 @@ public:
     bool progress(const reduction& one) { return advance(), one.done; }
     void finish(reduction& one);
     void give_up() noexcept;
-    bool progress(const all_gather_request& what, std::uint64_t number);
-    void finish(const all_gather_request& what, std::uint64_t number);
+    // One gather on its way, in rounds: one piece of every part in each.
+    struct gathering {
+        all_gather_request what;
+        std::uint64_t first = 0, rounds = 0;    // the number of its first round, the same on all ranks
+        std::uint64_t offered = 0, taken = 0;   // rounds
+        std::int64_t piece = 0;                 // bytes; a part that all ranks see is one piece
+        bool beyond_caches = false;             // all of it together
+    };
+    bool progress(gathering& one);
+    void finish(gathering& one);
 
 private:
     node_flags& flags(int rank) const noexcept { return *(reinterpret_cast<node_flags*>(board_->data) + rank); }
@@ -86,9 +89,10 @@ private:
     void sum(const reduction& one);
     bool retire();
     void meet();
-    void try_foreign_memory();
     void refuse_given_up() const;
-    void copy_part(int rank, const all_gather_request& what, std::uint64_t number);
+    std::int64_t piece_bytes(std::int64_t largest_slice_bytes) const noexcept;
+    bool offer_piece(gathering& one);
+    bool take_pieces(gathering& one);
     template <typename Done>
     void wait(const Done& done);
 
@@ -97,15 +101,14 @@ private:
     int rank_, ranks_;
     std::shared_ptr<const node_memory::stretch> board_;
     node_flags* mine_ = nullptr;
-    buffer counted_;
-    std::uint64_t rounds_ = 0, started_ = 0, posted_ = 0, summed_ = 0, retired_ = 0, gathers_ = 0, copied_ = 0;
+    buffer counted_, staging_;
+    std::int64_t piece_ = 0;
+    std::uint64_t rounds_ = 0, started_ = 0, posted_ = 0, summed_ = 0, retired_ = 0, gather_rounds_ = 0, copied_ = 0;
     std::deque<std::shared_ptr<reduction>> queue_;  // number retired_ first
     std::vector<const void*> sources_;
     std::vector<dtype> types_;
     bool busy_ = false;                             // `finished` must not come back in here
     bool broken_ = false;
-    std::uint64_t token_ = 0;
-    bool reads_foreign_ = false;                    // all ranks may read each other's private memory
 };
 
 std::uint64_t node_shared::least(node_flags::counter node_flags::*which) const noexcept {
@@ -149,16 +152,6 @@ void node_shared::all_reduce(std::span<std::int64_t> values, combine how) {
     }
 }
 
-// Whether the system lets the ranks read each other is tried once, on the right neighbour, and agreed.
-void node_shared::try_foreign_memory() {
-    meet();
-    const node_flags& neighbour = flags((rank_ + 1) % ranks_);
-    std::uint64_t seen = 0;
-    std::int64_t refused = read_foreign(neighbour.process, neighbour.token_address, &seen, sizeof seen) && seen == neighbour.token ? 0 : 1;
-    all_reduce({&refused, 1}, combine::maximum);
-    reads_foreign_ = refused == 0;
-}
-
 void node_shared::refuse_given_up() const {
     for (int rank = 0; rank < ranks_; ++rank)
         require(flags(rank).given_up.read() == 0, code::state, "rank {} has given up an earlier operation: finalize this context on all ranks", rank);
@@ -189,7 +182,7 @@ bool node_shared::post() {
     if (posted_ >= started_ || posted_ >= free) return false;
     for (; posted_ < std::min(started_, free); ++posted_) {
         const reduction& one = *queue_[posted_ - retired_];
-        mine_->contribution[posted_ % node_flags::slots] = {memory_->offset_of(one.what.source), 0, source_type(one.what)};
+        mine_->contribution[posted_ % node_flags::slots] = {memory_->offset_of(one.what.source), source_type(one.what)};
     }
     mine_->contributions.publish(posted_);
     return true;
@@ -276,59 +269,108 @@ std::unique_ptr<operation> node_shared::start_reduce_scatter(reduce_scatter_requ
 
 // --- gathers ---
 
-void node_shared::copy_part(int rank, const all_gather_request& what, std::uint64_t number) {
-    const auto& to = what.landings[static_cast<std::size_t>(rank)];
-    if ((what.root >= 0 && what.root != rank_) || to.bytes == 0) return;
-    const auto& part = flags(rank).part[number % node_flags::slots];
-    if (rank != rank_ && !what.visible) {
-        if (read_foreign(flags(rank).process, part.address, to.data, to.bytes)) return;
-        give_up();
-        fail(code::mpi, "rank {} cannot be read any more: it has ended, or the system forbids it now; set libzero.node_shared to false", rank);
-    }
-    const void* from = rank == rank_ ? what.own : memory_->at(part.offset);
-    if (to.data != from) std::memcpy(to.data, from, static_cast<std::size_t>(to.bytes));
+std::int64_t node_shared::piece_bytes(std::int64_t largest_slice_bytes) const noexcept {
+    constexpr std::int64_t smallest = 4096, largest = 256 * 1024, of_all_ranks = 4 << 20;
+    const std::int64_t most = std::clamp(of_all_ranks / pieces / ranks_ / 64 * 64, smallest, largest);
+    return std::clamp((largest_slice_bytes + 63) / 64 * 64, smallest, most);
 }
 
-// Copies when all parts are there. Gathers are taken in order, for the counter of copies cannot skip one.
-bool node_shared::progress(const all_gather_request& what, std::uint64_t number) {
-    advance();
-    if (copied_ == number && least(&node_flags::parts) > number) {
-        for (int step = 0; step < ranks_; ++step) copy_part((rank_ + step) % ranks_, what, number);  // everyone starts elsewhere
-        mine_->copies.publish(++copied_);
+void node_shared::reserve(ledger& book, std::int64_t largest_slice_bytes) {
+    staging_ = buffer();
+    counted_ = buffer(book, purpose::communication, sizeof(node_flags), reinterpret_cast<std::byte*>(mine_), board_);
+    piece_ = piece_bytes(largest_slice_bytes);
+    auto taken = memory_->take_own(pieces * piece_);
+    std::byte* place = taken->data;
+    staging_ = buffer(book, purpose::communication, pieces * piece_, place, std::move(taken));
+}
+
+// The next piece of the own part becomes readable; its place is free when all ranks have taken what lay there before.
+bool node_shared::offer_piece(gathering& one) {
+    const std::uint64_t round = one.first + one.offered;
+    const std::uint64_t places = one.what.visible ? node_flags::slots : pieces;
+    if (one.offered == one.rounds || least(&node_flags::copies) + places <= round) return false;
+    const std::int64_t done = static_cast<std::int64_t>(one.offered) * one.piece;
+    const std::int64_t bytes = std::min(one.piece, one.what.own_bytes - done);
+    if (bytes > 0) {
+        const std::byte* from = static_cast<const std::byte*>(one.what.own) + done;
+        if (!one.what.visible) {
+            std::byte* place = staging_.data() + static_cast<std::int64_t>(round % pieces) * piece_;
+            if (one.beyond_caches) stream_copy(place, from, bytes);
+            else std::memcpy(place, from, static_cast<std::size_t>(bytes));
+            from = place;
+        }
+        mine_->part[round % node_flags::slots] = memory_->offset_of(from);
+        require(mine_->part[round % node_flags::slots] >= 0, code::internal, "a part lies outside of the node's memory");
     }
-    const bool done = copied_ > number && least(&node_flags::copies) > number;
+    mine_->parts.publish(round + 1);
+    ++one.offered;
+    return true;
+}
+
+bool node_shared::take_pieces(gathering& one) {
+    const std::uint64_t round = one.first + one.taken;
+    if (one.taken == one.rounds || least(&node_flags::parts) <= round) return false;
+    const std::int64_t done = static_cast<std::int64_t>(one.taken) * one.piece;
+    for (int step = 0; step < ranks_; ++step) {
+        const int rank = (rank_ + step) % ranks_;  // everyone starts elsewhere
+        const auto& to = one.what.landings[static_cast<std::size_t>(rank)];
+        const std::int64_t bytes = std::min(one.piece, to.bytes - done);
+        if ((one.what.root >= 0 && one.what.root != rank_) || bytes <= 0) continue;
+        const std::byte* from = rank == rank_ ? static_cast<const std::byte*>(one.what.own) + done : memory_->at(flags(rank).part[round % node_flags::slots]);
+        std::byte* place = static_cast<std::byte*>(to.data) + done;
+        if (place == from) continue;
+        if (one.beyond_caches) stream_copy(place, from, bytes);
+        else std::memcpy(place, from, static_cast<std::size_t>(bytes));
+    }
+    mine_->copies.publish(round + 1);
+    ++one.taken;
+    ++copied_;
+    return true;
+}
+
+// Gathers are taken one after the other, for the counters cannot skip a round. One is over when all ranks have taken it:
+// before that, what they read may not be given back.
+bool node_shared::progress(gathering& one) {
+    advance();
+    if (copied_ < one.first) return false;
+    for (bool moved = true; moved;) moved = offer_piece(one) | take_pieces(one);
+    const bool done = one.taken == one.rounds && least(&node_flags::copies) >= one.first + one.rounds;
     if (!done) refuse_given_up();
     return done;
 }
 
-void node_shared::finish(const all_gather_request& what, std::uint64_t number) {
-    require(copied_ >= number, code::internal, "gathers through the node's memory are finished in the order of their starts");
-    wait([&] { return progress(what, number); });
+void node_shared::finish(gathering& one) {
+    require(copied_ >= one.first, code::internal, "gathers of one node are finished in the order of their starts");
+    wait([&] { return progress(one); });
 }
 
 class gather_through_memory : public operation {
 public:
-    gather_through_memory(node_shared& over, all_gather_request what, std::uint64_t number)
-        : over_(over), what_(std::move(what)), number_(number) {}
-    bool progress() override { return over_.progress(what_, number_); }
-    void finish() override { over_.finish(what_, number_); }
+    gather_through_memory(node_shared& over, node_shared::gathering one) : over_(over), one_(std::move(one)) { over_.progress(one_); }
+    bool progress() override { return over_.progress(one_); }
+    void finish() override { over_.finish(one_); }
 
 private:
     node_shared& over_;
-    all_gather_request what_;
-    std::uint64_t number_;
+    node_shared::gathering one_;
 };
 
 std::unique_ptr<operation> node_shared::start_all_gather(all_gather_request what) {
-    if (!what.visible && !reads_foreign_) return plain_->start_all_gather(std::move(what));
     check_gather(what, rank_, ranks_);
-    const std::int64_t offset = what.visible && what.own_bytes > 0 ? memory_->offset_of(what.own) : 0;
-    require(offset >= 0, code::internal, "a part lies outside of the node's memory");
-    const std::uint64_t number = gathers_++;
-    wait([&] { return least(&node_flags::copies) + node_flags::slots > number; });
-    mine_->part[number % node_flags::slots] = {offset, reinterpret_cast<std::uintptr_t>(what.own), dtype::f32};
-    mine_->parts.publish(number + 1);
-    return std::make_unique<gather_through_memory>(*this, std::move(what), number);
+    gathering one;
+    std::int64_t most = 0, all = 0;
+    for (const landing& each : what.landings) {
+        most = std::max(most, each.bytes);
+        all += each.bytes;
+    }
+    one.beyond_caches = all >= longer_than_caches;
+    require(what.visible || most == 0 || piece_ > 0, code::internal, "reserve() comes before the first gather");
+    one.what = std::move(what);
+    one.piece = one.what.visible ? most : piece_;
+    one.first = gather_rounds_;
+    one.rounds = most == 0 ? 0 : static_cast<std::uint64_t>((most + one.piece - 1) / one.piece);
+    gather_rounds_ += one.rounds;
+    return std::make_unique<gather_through_memory>(*this, std::move(one));
 }
 
 }  // namespace

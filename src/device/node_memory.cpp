@@ -45,8 +45,8 @@ std::byte* node_memory::map_all(int file, std::int64_t bytes) noexcept {
 
 node_memory::node_memory(int file, std::byte* data, const address& where, int rank)
     : file_(file), data_(data), where_(where), rank_(rank) {
-    common_.first = common_.next = page;  // the first page holds the token
-    own_.first = own_.next = where.part_bytes * (1 + rank);
+    common_.first = page;  // the first page holds the token
+    own_.first = where.part_bytes * (1 + rank);
 }
 
 std::shared_ptr<node_memory> node_memory::make(int ranks, std::string& reason) {
@@ -113,24 +113,28 @@ std::int64_t node_memory::offset_of(const void* place) const noexcept {
 }
 
 std::shared_ptr<const node_memory::stretch> node_memory::take(part& from, std::int64_t bytes, std::int64_t stagger) {
-    const std::int64_t length = round_up(bytes + stagger, page);
-    require(bytes >= 0 && length <= from.first + where_.part_bytes - from.next - page, code::memory,
+    const std::int64_t next = from.ends.empty() ? from.first : *from.ends.rbegin();
+    const std::int64_t room = from.first + where_.part_bytes - next - page;
+    require(bytes >= 0 && bytes <= room - stagger, code::memory,
             "{} bytes are more than the memory that the ranks of a node share has room for: set libzero.node_shared to false", bytes);
-    auto made = std::make_unique<stretch>(stretch{at(from.next + stagger), bytes});
-    from.next += length;
-    ++from.taken;
+    auto made = std::make_unique<stretch>(stretch{at(next + stagger), bytes});
+    from.ends.insert(next + round_up(bytes + stagger, page));
     return {made.release(), [self = shared_from_this(), &from](const stretch* what) {
                 self->give_back(from, *what);
                 delete what;
             }};
 }
 
+// Of common memory only the place: others may still read there.
 void node_memory::give_back(part& to, const stretch& what) noexcept {
     const std::int64_t first = offset_of(what.data) / page * page;
     const std::int64_t end = round_up(offset_of(what.data) + what.bytes, page);
-    if (&to == &own_ && what.bytes > 0)
-        ::fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, first, end - first);
-    if (--to.taken == 0) to.next = to.first;
+    if (&to == &own_) discard(at(first), end - first);
+    to.ends.erase(to.ends.find(end));
+}
+
+void node_memory::discard(const std::byte* first, std::int64_t bytes) noexcept {
+    if (bytes > 0) ::fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset_of(first), bytes);
 }
 
 // Streams that start at equal places in their pages get in each other's way (device/memory.cpp).

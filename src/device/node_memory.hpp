@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "device/memory.hpp"
@@ -40,6 +41,7 @@ public:
     std::shared_ptr<const stretch> take_own(std::int64_t bytes);       // reserved, zero
     // Reserves and touches zeros; `first` need not be the start of a page. Throws code::memory.
     void reserve(const std::byte* first, std::int64_t bytes, bool pinned = false);
+    void discard(const std::byte* first, std::int64_t bytes) noexcept;  // zeros again; whole pages go back to the system
 
     // A look at a part of the file in which this process may write without anybody noticing (device/private_view.hpp).
     std::byte* map_privately(const std::byte* first, std::int64_t bytes) const;  // null when refused
@@ -49,8 +51,8 @@ public:
 
 private:
     struct part {
-        std::int64_t first = 0, next = 0;
-        int taken = 0;
+        std::int64_t first = 0;
+        std::multiset<std::int64_t> ends;  // of the stretches in use; the next one lies behind them all
     };
     node_memory(int file, std::byte* data, const address& where, int rank);
     static std::byte* map_all(int file, std::int64_t bytes) noexcept;

@@ -62,27 +62,27 @@ void* engine::gather(int id) {
 
 void engine::gather_list(std::span<const int> ids, void** values) {
     auto& copies = stage_->copies();
-    std::vector<int> sliced;  // those that are not whole anyway
+    std::vector<int> apart;  // those that are not the very array
     const auto prepare = [&] {
         for (int id : ids) checked(id, "zero_gather");
-        std::copy_if(ids.begin(), ids.end(), std::back_inserter(sliced), [&](int id) { return !stage_->is_whole(id); });
-        return sliced.empty() ? wish{false, 0} : copies.prepare(sliced);
+        std::copy_if(ids.begin(), ids.end(), std::back_inserter(apart), [&](int id) { return stage_->gathers_apart(id); });
+        return apart.empty() ? wish{false, 0} : copies.prepare(apart);
     };
     if (gathers_meet()) {
         const wish agreed = agree_on_copies(*agreement_, copies, calls::gather(digest(ids.data(), ids.size_bytes())), prepare);
-        for (int id : sliced) copies.begin(id, agreed);
-        if (!sliced.empty()) copies.look_ahead(sliced, agreed);
+        for (int id : apart) copies.begin(id, agreed);
+        if (!apart.empty()) copies.look_ahead(apart, agreed);
     } else {
         prepare();
     }
     for (std::size_t i = 0; i < ids.size(); ++i) {
         const int id = ids[i];
         received(id);
-        if (stage_->is_whole(id)) {
+        if (stage_->gathers_apart(id)) {
+            values[i] = copies.finish(id);
+        } else {
             ++run_->holders[static_cast<std::size_t>(id)];
             values[i] = stage_->whole(id);
-        } else {
-            values[i] = copies.finish(id);
         }
     }
 }
@@ -115,13 +115,13 @@ void engine::release_list(std::span<const int> ids) {
         for (int id : ids) {  // all or nothing: each must have as many gathers as the list has releases
             const auto& t = checked(id, "zero_release");
             const auto wanted = std::count(ids.begin(), ids.end(), id);
-            const int held = stage_->is_whole(id) ? run_->holders[static_cast<std::size_t>(id)] : stage_->copies().holders(id);
+            const int held = stage_->gathers_apart(id) ? stage_->copies().holders(id) : run_->holders[static_cast<std::size_t>(id)];
             require(held >= wanted, code::state, "'{}' is released but not gathered: every zero_release needs a zero_gather before it", t.name);
         }
     });
     for (int id : ids) {
-        if (stage_->is_whole(id)) --run_->holders[static_cast<std::size_t>(id)];
-        else stage_->copies().release(id);
+        if (stage_->gathers_apart(id)) stage_->copies().release(id);
+        else --run_->holders[static_cast<std::size_t>(id)];
     }
 }
 

@@ -20,6 +20,10 @@ void* gathered::look(int tensor, bool whole_pages) {
     return view_->at(at);
 }
 
+std::int64_t gathered::count(int tensor) const {
+    return all_.bucket(all_.space.where(tensor).bucket).whole_values ? 0 : all_.tensors.at(tensor).count;
+}
+
 void gathered::make_room(int tensor) {
     if (copies_.count(tensor) != 0) return;
     const auto& b = all_.bucket(all_.space.where(tensor).bucket);

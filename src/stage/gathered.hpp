@@ -64,7 +64,7 @@ private:
     std::int64_t room_ahead(std::size_t behind);          // the next `behind` entries are gathered by this very call
     bool stays_by_record(std::size_t position) const;     // the copy of that entry is kept until then anyway
     std::int64_t distance_to_next_use(int tensor) const;  // elements gathered in between; -1: not in the record again
-    std::int64_t count(int tensor) const { return all_.tensors.at(tensor).count; }
+    std::int64_t count(int tensor) const;       // elements that a copy makes live
 
     const context& all_;
     storage& memory_;

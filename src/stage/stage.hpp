@@ -33,6 +33,8 @@ public:
     // The whole values of a tensor, in every rank's or in the node's memory; null when only slices are held.
     void* whole(int tensor) const;
     bool is_whole(int tensor) const { return all_.bucket(all_.space.where(tensor).bucket).whole_values; }
+    // A gather gives a copy or a look, in which a rank may scribble by itself; else the array.
+    bool gathers_apart(int tensor) const { return !is_whole(tensor) || memory_.exists_once(all_.space.where(tensor).bucket); }
 
     storage& memory() noexcept { return memory_; }
     const storage& memory() const noexcept { return memory_; }

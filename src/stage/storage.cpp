@@ -75,8 +75,8 @@ void storage::take_values_of_node() {
         mine.first_value = values_of_node_->data + mine.place_in_node;
         const std::int64_t width = size_of(bucket.type), bytes = bucket.slice * width;
         std::byte* slice = mine.first_value + all_.own_slice(b).first * width;
+        all_.ranks.shared()->discard(slice, bytes);  // of a commit that failed
         all_.ranks.shared()->reserve(slice, bytes, all_.how.offload_param && all_.how.offload_param_pinned);
-        std::memset(slice, 0, static_cast<std::size_t>(bytes));  // it may have been in use before
         mine.values = buffer(all_.book, purpose::parameters, bytes, slice, values_of_node_);
     }
 }

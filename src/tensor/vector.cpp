@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "core/error.hpp"
+#include "tensor/stream_copy.hpp"
 #include "tensor/vector_kernels.hpp"
 
 namespace zero::vector {
@@ -233,6 +234,8 @@ void convert(dtype to_type, void* to, dtype from_type, const void* from, std::in
 
 void accumulate(dtype sum_type, void* sum, dtype from_type, const void* from, double factor, std::int64_t count,
                 bool assign) {
+    const std::int64_t bytes = count * size_of(sum_type);
+    if (assign && factor == 1 && from_type == sum_type && bytes >= longer_than_caches) return stream_copy(sum, from, bytes);
     const kernels& run = loops();
     const auto& table = assign ? run.assign : run.add;
     table[sum_element_of(sum_type)][element_of(from_type)](sum, from, factor, count);

@@ -201,6 +201,53 @@ void check_cuts(dtype type) {
     }
 }
 
+// Blocks that every way through the exact sum must take: one exponent here, another there, zeros of both signs, the
+// least numbers beside large ones. A block is 512 atoms, so the counts end inside one.
+template <typename T>
+void check_mixed_blocks(dtype type, int least, int low, int high) {
+    constexpr std::size_t atom = 64 / sizeof(T), block = 512 * atom;
+    std::vector<T> a = spread<T>(4 * block + 3 * atom + 5, -12, -8, 21), b = spread<T>(a.size(), -3, 0, 22);
+    const auto wide = spread<T>(block, low, high, 23);
+    std::fill_n(a.begin(), block, T(0));  // zeros; their products are minus zero
+    std::fill_n(b.begin(), block, T(-1));
+    for (std::size_t i = 0; i < block; i += 7) a[block + i] = wide[i];     // a few far apart
+    for (std::size_t i = 0; i < block; ++i) a[2 * block + i] = static_cast<T>(std::ldexp(i % 3 == 0 ? 3.0 : 0.0, least));
+    a[2 * block + 100] = T(1);                                             // one beside the least numbers
+    for (std::size_t i = 0; i < block; ++i) b[2 * block + i] = static_cast<T>(std::ldexp(-5.0, least));
+    b[2 * block + 300] = T(2);
+    a[3 * block] = static_cast<T>(std::ldexp(1.0, high));
+    const auto check = [&](std::size_t first, std::size_t size) {
+        const std::vector<T> left(a.begin() + static_cast<std::ptrdiff_t>(first), a.begin() + static_cast<std::ptrdiff_t>(first + size));
+        const std::vector<T> right(b.begin() + static_cast<std::ptrdiff_t>(first), b.begin() + static_cast<std::ptrdiff_t>(first + size));
+        auto data = left;
+        exact_sum squares, products;
+        INFO(zero::name(type) << " from " << first << ", " << size << " elements");
+        REQUIRE(zero::vector::divide_and_norm(type, data.data(), 1, static_cast<std::int64_t>(size), squares));
+        REQUIRE(limbs(squares) == limbs(products_by_definition(left, left)));
+        REQUIRE(zero::vector::dot(type, left.data(), right.data(), static_cast<std::int64_t>(size), products));
+        REQUIRE(limbs(products) == limbs(products_by_definition(left, right)));
+    };
+    check(0, a.size());
+    for (std::size_t k = 0; k < 4; ++k) check(k * block, block);
+    for (std::size_t k = 0; k < 4; ++k) check(k * block, block - atom - 3);
+}
+
+// The same magnitude in every element, the largest of its binade: sums of a block are as large as they become.
+template <typename T>
+void check_full_blocks(dtype type) {
+    for (const int exponent : {-40, 0, 40}) {
+        const T most = static_cast<T>(std::ldexp(2.0 - std::ldexp(1.0, sizeof(T) == 4 ? -23 : -52), exponent));
+        const std::vector<T> a(3 * 512 * (64 / sizeof(T)), most), b(a.size(), -most);
+        auto data = a;
+        exact_sum squares, products;
+        const auto size = static_cast<std::int64_t>(a.size());
+        REQUIRE(zero::vector::divide_and_norm(type, data.data(), 1, size, squares));
+        REQUIRE(zero::vector::dot(type, a.data(), b.data(), size, products));
+        REQUIRE(limbs(squares) == limbs(products_by_definition(a, a)));
+        REQUIRE(limbs(products) == limbs(products_by_definition(a, b)));
+    }
+}
+
 template <typename T>
 void check_not_finite(dtype type) {
     for (const T bad : {std::numeric_limits<T>::infinity(), -std::numeric_limits<T>::infinity(),
@@ -252,6 +299,22 @@ TEST_CASE("squares and dot products are sums of atoms, exactly, and division rou
         check_norm<double>(dtype::f64, -10, 2);
         check_norm<double>(dtype::f64, -300, 300);
         check_norm<double>(dtype::f64, -505, 505);  // squares from 2^-1010 to 2^1010: beyond the fast path at both ends
+    });
+}
+
+TEST_CASE("blocks of mixed magnitudes lose nothing on their way into the exact sum", "[vector]") {
+    for_each_instruction_set([](const char* set) {
+        INFO(set);
+        check_mixed_blocks<float>(dtype::f32, -149, -140, 120);
+        check_mixed_blocks<double>(dtype::f64, -537, -500, 500);  // squares and products below the normal numbers
+        // squares of 2^-1060: nothing in the upper half of the double, and yet not zero
+        exact_sum least;
+        std::vector<double> tiny(24, 0x1p-530);
+        REQUIRE(zero::vector::divide_and_norm(dtype::f64, tiny.data(), 1, 24, least));
+        REQUIRE(limbs(least) == limbs(products_by_definition(tiny, tiny)));
+        REQUIRE(least.value() == 24 * 0x1p-1060);
+        check_full_blocks<float>(dtype::f32);
+        check_full_blocks<double>(dtype::f64);
     });
 }
 
