@@ -78,6 +78,8 @@ void engine::commit() {
         throw;
     }
     for (int b = 0; b < context_->buckets(); ++b) stage_->moves().refresh_masters(b, {0, context_->bucket(b).padded});
+    some_in_slices_ = false;
+    for (const auto& b : layout_.buckets()) some_in_slices_ |= !b.whole_values && !context_->exists_once(b);
     refresh_groups();
     run_->scale = optimizer::loss_scale(settings_.loss_scaling);
     run_->received.assign(static_cast<std::size_t>(registry_.count()), 0);

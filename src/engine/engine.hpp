@@ -185,6 +185,7 @@ private:
     std::unique_ptr<stage::context> context_;
     std::unique_ptr<stage::sharded> stage_;
     std::unique_ptr<run> run_;
+    bool some_in_slices_ = false;                             // gathers of some tensor communicate
     std::string why_plain_;                                   // why the ranks do not share memory, where they were to
     int groups_ = 1;
 };

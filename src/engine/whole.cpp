@@ -13,9 +13,7 @@ namespace zero {
 
 bool engine::gathers_meet() const noexcept {
     if (!committed()) return false;
-    if (settings_.sanity_checks) return true;
-    const auto buckets = layout_.buckets();
-    return std::any_of(buckets.begin(), buckets.end(), [&](const auto& b) { return !b.whole_values && !context_->exists_once(b); });
+    return settings_.sanity_checks || some_in_slices_;
 }
 
 const tensor& engine::checked(int id, const char* call) const {

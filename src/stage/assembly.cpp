@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 
+#include "tensor/stream_copy.hpp"
 #include "tensor/vector.hpp"
 
 namespace zero::stage {
@@ -89,9 +90,15 @@ std::byte* assembly::at(int tensor) const {
     return base(seat.bucket) + seat.offset * size_of(form(seat.bucket));
 }
 
+// Small pieces of a large bucket are on their way out of the caches when they are wanted; large pieces are cleared past the
+// caches by memset itself.
 void assembly::clear(int tensor) {
+    constexpr std::int64_t large = 1 << 20;
+    const int bucket = all_.space.where(tensor).bucket;
+    const std::int64_t width = size_of(form(bucket)), bytes = all_.tensors.at(tensor).count * width;
     std::byte* start = at(tensor);
-    clear_bytes(start, start + all_.tensors.at(tensor).count * size_of(form(all_.space.where(tensor).bucket)));
+    if (bytes < large && all_.bucket(bucket).padded * width >= longer_than_caches) stream_zeros(start, bytes);
+    else clear_bytes(start, start + bytes);
 }
 
 void assembly::clear_gaps(int bucket) {

@@ -58,7 +58,10 @@ void reducer::begin_window(std::vector<char> active, std::vector<char> counted, 
 
 void reducer::begin_micro_step() {
     next_ = 0;
-    for (auto& c : buckets_) c.left = false;
+    for (auto& c : buckets_) {
+        c.left = false;
+        c.complete_before = 0;
+    }
     for (auto& p : tensors_) {
         p.handed = 0;
         p.direct = p.handoff_open = false;
@@ -108,6 +111,7 @@ void* reducer::buffer_for(int tensor) {
     if (t.count == 0) return nullptr;
     if (p.handoff_open) return p.handoff.data();
     if (p.direct) return assembly_.at(tensor);
+    of_bucket(bucket).complete_before = 0;
     if (!p.touched && !of_bucket(bucket).left) {
         open_bucket(bucket);
         if (assembly_.form(bucket) == t.type) {
@@ -197,10 +201,12 @@ void reducer::add_late(int tensor, double factor, const void* gradient) {
     all_.logger.once(log_level::info, formatted("tensor '{}' was handed over again after its bucket had left: the bucket goes twice", t.name));
 }
 
+// Looked through from where the last look ended, for this is asked at every hand-over.
 bool reducer::complete(int bucket) {
-    for (int id : all_.bucket(bucket).tensors) {
-        if (all_.tensors.at(id).count == 0) continue;
-        const auto& p = of_tensor(id);
+    const auto& ids = all_.bucket(bucket).tensors;
+    for (auto& at = of_bucket(bucket).complete_before; at < ids.size(); ++at) {
+        const auto& p = of_tensor(ids[at]);
+        if (all_.tensors.at(ids[at]).count == 0) continue;
         if (p.direct || p.handoff_open || p.handed < std::max(1, p.expected)) return false;
     }
     return true;

@@ -50,6 +50,7 @@ private:
     struct bucket_state {
         bool active = true, counted = true;
         bool left = false, divided = false;
+        std::size_t complete_before = 0;  // in its list of tensors
         bool narrow = true;        // all that it holds was handed over once, as it is: 16 bits hold it
         std::unique_ptr<comm::operation> travel;
     };

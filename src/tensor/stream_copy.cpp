@@ -11,13 +11,23 @@
 
 namespace zero {
 
+namespace {
+
+constexpr std::int64_t line = 64;
+
+// Bytes before the first whole line.
+[[maybe_unused]] std::int64_t head_of(const void* place, std::int64_t bytes) noexcept {
+    const auto past = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(place) % static_cast<std::uintptr_t>(line));
+    return std::min(bytes, (line - past) % line);
+}
+
+}  // namespace
+
 void stream_copy(void* to, const void* from, std::int64_t bytes) noexcept {
     auto* target = static_cast<std::byte*>(to);
     const auto* source = static_cast<const std::byte*>(from);
 #ifdef __SSE2__
-    constexpr std::int64_t line = 64;
-    const auto past = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(target) % static_cast<std::uintptr_t>(line));
-    const std::int64_t head = std::min(bytes, (line - past) % line);
+    const std::int64_t head = head_of(target, bytes);
     std::memcpy(target, source, static_cast<std::size_t>(head));
     target += head, source += head, bytes -= head;
     for (; bytes >= line; target += line, source += line, bytes -= line) {
@@ -32,6 +42,20 @@ void stream_copy(void* to, const void* from, std::int64_t bytes) noexcept {
     _mm_sfence();
 #endif
     std::memcpy(target, source, static_cast<std::size_t>(bytes));
+}
+
+void stream_zeros(void* to, std::int64_t bytes) noexcept {
+    auto* target = static_cast<std::byte*>(to);
+#ifdef __SSE2__
+    const std::int64_t head = head_of(target, bytes);
+    std::memset(target, 0, static_cast<std::size_t>(head));
+    target += head, bytes -= head;
+    const __m128i zero = _mm_setzero_si128();
+    for (; bytes >= line; target += line, bytes -= line)
+        for (int k = 0; k < 4; ++k) _mm_stream_si128(reinterpret_cast<__m128i*>(target) + k, zero);
+    _mm_sfence();
+#endif
+    std::memset(target, 0, static_cast<std::size_t>(bytes));
 }
 
 }  // namespace zero
