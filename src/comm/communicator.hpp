@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/crew.hpp"
 #include "core/ledger.hpp"
 #include "partition/layout.hpp"
 #include "tensor/dtype.hpp"
@@ -40,8 +41,9 @@ struct reduce_scatter_request {
     std::int64_t slice = 0;        // elements per slot
     void* target = nullptr;        // `slice` elements of sum_type; may be the own slot inside source
     bool add = false;              // target += sum instead of target = sum
-    // Called for consecutive ranges of target as soon as they are final, while they are in cache. May be empty.
-    std::function<void(std::int64_t first, std::int64_t count)> finished{};
+    // Called for ranges of target as soon as they are final, while they are in cache, each by the member of the crew that
+    // summed it. May be empty.
+    std::function<void(int member, std::int64_t first, std::int64_t count)> finished{};
 };
 
 struct landing {                   // where one rank's bytes arrive
@@ -92,12 +94,20 @@ public:
     virtual node_memory* shared() const noexcept { return nullptr; }
     virtual void fence() {}  // where memory is shared: what every rank wrote there before, all ranks see afterwards
 
+    // Threads that help with sums and copies. It outlives the operations.
+    virtual void employ(crew* threads) noexcept { threads_ = threads; }
+
     // For a communicator on top of this one.
     virtual bool on_one_node() { return size() == 1; }        // collective
     virtual void meanwhile(std::function<bool()> /*work*/) {}  // called in every wait; true when it moved something
 
 protected:
     traffic sent_;
+    crew* threads_ = nullptr;
+    void share(std::int64_t total, std::int64_t grain, const crew::piece& part) {
+        if (threads_ != nullptr) threads_->share(total, grain, part);
+        else if (total > 0) part(0, 0, total);
+    }
 };
 
 struct mpi_options {

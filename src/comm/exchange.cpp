@@ -227,7 +227,7 @@ void exchange::sum_chunk(std::size_t which, reduction& one) {
             const std::int64_t n = std::min(tile, count - done);
             vector::ordered_sum(what.sum_type, bytes_at(what.target, (first + done) * wide), what.add, sources_.data(),
                                 types_.data(), ranks_, n);
-            if (what.finished && !one.error) what.finished(first + done, n);
+            if (what.finished && !one.error) what.finished(0, first + done, n);
             for (std::size_t k = 0; k < sources_.size(); ++k)
                 sources_[k] = bytes_at(sources_[k], n * size_of(types_[k]));
         }

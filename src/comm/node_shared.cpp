@@ -34,11 +34,13 @@ public:
           ranks_(plain_->size()),
           board_(std::move(board)) {
         mine_ = new (&flags(rank_)) node_flags;  // until then it reads as zeros, which mean the same
-        sources_.resize(static_cast<std::size_t>(ranks_));
-        types_.resize(static_cast<std::size_t>(ranks_));
         plain_->meanwhile([this] { return advance(); });
     }
 
+    void employ(crew* threads) noexcept override {
+        threads_ = threads;
+        plain_->employ(threads);
+    }
     int rank() const noexcept override { return rank_; }
     int size() const noexcept override { return ranks_; }
     const partition::topology& nodes() const noexcept override { return plain_->nodes(); }
@@ -90,6 +92,7 @@ private:
     bool retire();
     void meet();
     void refuse_given_up() const;
+    void refuse_dead() const;
     std::int64_t piece_bytes(std::int64_t largest_slice_bytes) const noexcept;
     bool offer_piece(gathering& one);
     bool take_pieces(gathering& one);
@@ -105,8 +108,6 @@ private:
     std::int64_t piece_ = 0;
     std::uint64_t rounds_ = 0, started_ = 0, posted_ = 0, summed_ = 0, retired_ = 0, gather_rounds_ = 0, copied_ = 0;
     std::deque<std::shared_ptr<reduction>> queue_;  // number retired_ first
-    std::vector<const void*> sources_;
-    std::vector<dtype> types_;
     bool busy_ = false;                             // `finished` must not come back in here
     bool broken_ = false;
 };
@@ -123,9 +124,12 @@ void node_shared::wait(const Done& done) {
     while (!done()) {
         if (advance()) {
             idle.reset();
-        } else if (idle.rest()) {  // who did its part and has gone since is no loss
-            for (int rank = 0; rank < ranks_; ++rank)
-                require(memory_->lives(rank) || done(), code::mpi, "rank {} has ended without zero_finalize: end this program too, and look there for the cause", rank);
+        } else if (idle.rest()) {
+            try {
+                refuse_dead();
+            } catch (const error&) {
+                if (!done()) throw;  // else it did its part, and has gone since
+            }
         }
     }
 }
@@ -153,8 +157,16 @@ void node_shared::all_reduce(std::span<std::int64_t> values, combine how) {
 }
 
 void node_shared::refuse_given_up() const {
+    for (int rank = 0; rank < ranks_; ++rank) {
+        if (flags(rank).given_up.read() == 0) continue;
+        refuse_dead();  // which may be why
+        fail(code::state, "rank {} has given up an earlier operation: finalize this context on all ranks", rank);
+    }
+}
+
+void node_shared::refuse_dead() const {
     for (int rank = 0; rank < ranks_; ++rank)
-        require(flags(rank).given_up.read() == 0, code::state, "rank {} has given up an earlier operation: finalize this context on all ranks", rank);
+        require(memory_->lives(rank), code::mpi, "rank {} has ended without zero_finalize: end this program too, and look there for the cause", rank);
 }
 
 // --- reductions ---
@@ -208,18 +220,24 @@ bool node_shared::retire() {
 
 void node_shared::sum(const reduction& one) {
     const auto& what = one.what;
-    for (std::int64_t first = 0; first < what.slice; first += tile) {
-        const std::int64_t count = std::min(tile, what.slice - first), at = rank_ * what.slice + first;
-        for (int rank = 0; rank < ranks_; ++rank) {
-            const auto& offer = flags(rank).contribution[one.number % node_flags::slots];
-            const auto k = static_cast<std::size_t>(rank);
-            types_[k] = offer.type;
-            sources_[k] = memory_->at(offer.offset) + at * size_of(offer.type);
-        }
-        std::byte* target = static_cast<std::byte*>(what.target) + first * size_of(what.sum_type);
-        vector::ordered_sum(what.sum_type, target, what.add, sources_.data(), types_.data(), ranks_, count);
-        if (what.finished) what.finished(first, count);
+    const auto ranks = static_cast<std::size_t>(ranks_);
+    std::vector<const std::byte*> starts(ranks);
+    std::vector<dtype> types(ranks);
+    for (int rank = 0; rank < ranks_; ++rank) {
+        const auto& offer = flags(rank).contribution[one.number % node_flags::slots];
+        types[static_cast<std::size_t>(rank)] = offer.type;
+        starts[static_cast<std::size_t>(rank)] = memory_->at(offer.offset) + rank_ * what.slice * size_of(offer.type);
     }
+    share(what.slice, tile, [&](int member, std::int64_t begin, std::int64_t length) {
+        std::vector<const void*> sources(ranks);
+        for (std::int64_t first = begin; first < begin + length; first += tile) {
+            const std::int64_t count = std::min(tile, begin + length - first);
+            for (std::size_t k = 0; k < ranks; ++k) sources[k] = starts[k] + first * size_of(types[k]);
+            std::byte* target = static_cast<std::byte*>(what.target) + first * size_of(what.sum_type);
+            vector::ordered_sum(what.sum_type, target, what.add, sources.data(), types.data(), ranks_, count);
+            if (what.finished) what.finished(member, first, count);
+        }
+    });
 }
 
 void node_shared::finish(reduction& one) {

@@ -17,7 +17,7 @@ constexpr std::int64_t chunk = 64 * 1024;  // elements handed to `finished` whil
 
 class copy_operation : public operation {
 public:
-    explicit copy_operation(reduce_scatter_request what) : what_(std::move(what)) {}
+    copy_operation(reduce_scatter_request what, crew* threads) : what_(std::move(what)), threads_(threads) {}
     bool progress() override {
         finish();
         return true;
@@ -27,19 +27,25 @@ public:
         done_ = true;
         const dtype type = source_type(what_);
         const std::int64_t wide = size_of(what_.sum_type), width = size_of(type);
-        const chunks parts{what_.slice, chunk};
-        for (std::int64_t k = 0; k < parts.number(); ++k) {
-            const void* from = static_cast<const std::byte*>(what_.source) + parts.first(k) * width;
-            void* to = static_cast<std::byte*>(what_.target) + parts.first(k) * wide;
-            const bool in_place = from == to && !what_.add;
-            if (!in_place)
-                vector::ordered_sum(what_.sum_type, to, what_.add, &from, &type, 1, parts.count(k));
-            if (what_.finished) what_.finished(parts.first(k), parts.count(k));
-        }
+        const auto piece = [&](int member, std::int64_t begin, std::int64_t length) {
+            const chunks parts{length, chunk};
+            for (std::int64_t k = 0; k < parts.number(); ++k) {
+                const std::int64_t first = begin + parts.first(k);
+                const void* from = static_cast<const std::byte*>(what_.source) + first * width;
+                void* to = static_cast<std::byte*>(what_.target) + first * wide;
+                const bool in_place = from == to && !what_.add;
+                if (!in_place)
+                    vector::ordered_sum(what_.sum_type, to, what_.add, &from, &type, 1, parts.count(k));
+                if (what_.finished) what_.finished(member, first, parts.count(k));
+            }
+        };
+        if (threads_ != nullptr) threads_->share(what_.slice, chunk, piece);
+        else piece(0, 0, what_.slice);
     }
 
 private:
     reduce_scatter_request what_;
+    crew* threads_;
     bool done_ = false;
 };
 
@@ -60,7 +66,7 @@ public:
 
     std::unique_ptr<operation> start_reduce_scatter(reduce_scatter_request what) override {
         check_reduction(what);
-        return std::make_unique<copy_operation>(std::move(what));
+        return std::make_unique<copy_operation>(std::move(what), threads_);
     }
     std::unique_ptr<operation> start_all_gather(all_gather_request what) override {
         check_gather(what, 0, 1);

@@ -194,6 +194,7 @@ void resolve_library(settings& out, const options& from, int ranks) {
     out.communication_type = from.text("communication_data_type");
     out.gradient_sum = from.text("libzero.gradient_reduction") == "sum";
     out.node_size = static_cast<int>(from.integer("libzero.node_size"));
+    out.threads = static_cast<int>(from.integer("libzero.threads"));
     out.node_shared = from.boolean("libzero.node_shared");
     out.largest_count = from.integer("libzero.largest_count");
     require(out.largest_count == 0 || out.largest_count >= 4, code::config,

@@ -35,6 +35,7 @@ struct settings {
     int node_size = 0;
     bool node_shared = true;
     std::int64_t largest_count = 0;
+    int threads = 0;                          // 0: as OMP_NUM_THREADS says, else 1
     bool broadcast_initial = true, stale_check = true;
     int log_level = -1;                       // -1: not set
     // checkpoint

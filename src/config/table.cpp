@@ -376,8 +376,7 @@ constexpr row rows[] = {
     flag("libzero.stale_check", "true",
          "an update whose gradients were formed from values that were never gathered is an error").in("3"),
     integer("libzero.threads", "0",
-            "threads of the update; 0: as the machine suggests").to("4096")
-        .no_effect("the update runs in the caller's thread"),
+            "threads per rank for sums and updates, at most its cores; 0: OMP_NUM_THREADS, else 1").to("4096"),
     flag("libzero.end_window", "false", "set to 1, the next zero_step ends the accumulation window early").run_time(),
     integer("libzero.largest_count", "0", "largest count in one MPI call, at least 4, for tests; 0: 2^31-1").to("2147483647"),
 };

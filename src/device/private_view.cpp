@@ -59,6 +59,7 @@ void private_view::written_pages(std::int64_t first, std::int64_t end, const Eac
 }
 
 void private_view::refresh(std::int64_t offset, std::int64_t bytes, bool whole_pages) {
+    if (bytes == 0) return;
     constexpr std::int64_t sooner_compared = 32 * 1024;  // than asked for: one call of the kernel takes about as long
     if (bytes <= sooner_compared && std::memcmp(data_ + offset, original_ + offset, static_cast<std::size_t>(bytes)) == 0) return;
     const std::int64_t end = offset + bytes;

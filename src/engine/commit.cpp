@@ -58,7 +58,9 @@ void engine::commit() {
 
     settings_ = how;
     layout_ = make_layout(settings_);
-    context_ = std::make_unique<stage::context>(stage::context{registry_, layout_, *ranks_, ledger_, *agreement_, *log_, settings_});
+    threads_ = std::make_unique<crew>(threads_to_use(settings_.threads));
+    ranks_->employ(threads_.get());
+    context_ = std::make_unique<stage::context>(stage::context{registry_, layout_, *ranks_, ledger_, *agreement_, *log_, settings_, *threads_});
     auto fresh = stage::make(*context_);
     buffer passage;
     agreement_->settle(calls::commit(1), [&] {

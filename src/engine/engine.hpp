@@ -14,6 +14,7 @@
 #include "config/options.hpp"
 #include "config/settings.hpp"
 #include "core/agreement.hpp"
+#include "core/crew.hpp"
 #include "core/exact_sum.hpp"
 #include "core/ledger.hpp"
 #include "core/log.hpp"
@@ -173,6 +174,7 @@ private:
     call with_phase(call what) const;
 
     ledger ledger_;                                           // first: outlives every buffer
+    std::unique_ptr<crew> threads_;
     std::unique_ptr<comm::communicator> ranks_, model_;
     std::unique_ptr<zero::log> log_;
     std::unique_ptr<agreement> agreement_;

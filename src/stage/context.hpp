@@ -3,6 +3,7 @@
 #include "comm/communicator.hpp"
 #include "config/settings.hpp"
 #include "core/agreement.hpp"
+#include "core/crew.hpp"
 #include "core/ledger.hpp"
 #include "core/log.hpp"
 #include "partition/plan.hpp"
@@ -18,6 +19,7 @@ struct context {
     agreement& agree;
     zero::log& logger;
     const config::settings& how;
+    crew& threads;
 
     bool alone() const noexcept { return ranks.size() == 1; }
     bool exists_once(const partition::bucket& b) const noexcept {

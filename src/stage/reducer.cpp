@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "core/error.hpp"
 #include "tensor/vector.hpp"
@@ -52,6 +53,7 @@ void reducer::begin_window(std::vector<char> active, std::vector<char> counted, 
     micro_step_ = 0;
     divisor_ = divisor;
     totals_ = {};
+    by_member_.assign(static_cast<std::size_t>(all_.threads.members()), {});
     if (how_ == assembly::holds::whole_sums) assembly_.begin(micro_steps == 1);
     begin_micro_step();
 }
@@ -128,7 +130,12 @@ void* reducer::buffer_for(int tensor) {
 
 void reducer::accumulate(int tensor, std::byte* place, double factor, const void* gradient, bool assign) const {
     const auto& t = all_.tensors.at(tensor);
-    vector::accumulate(sum_type(t.type), place, t.type, gradient, factor, t.count, assign);
+    const dtype sum = sum_type(t.type);
+    constexpr std::int64_t grain = 1 << 16;
+    all_.threads.share(t.count, grain, [&](int, std::int64_t first, std::int64_t count) {
+        vector::accumulate(sum, place + first * size_of(sum), t.type, static_cast<const std::byte*>(gradient) + first * size_of(t.type),
+                           factor, count, assign);
+    });
 }
 
 bool reducer::somebody_builds_in(int bucket) const {
@@ -256,8 +263,8 @@ void reducer::depart(int bucket, bool fuse) {
     request.add = how_ == assembly::holds::ring && micro_step_ > 0;
     state.divided = fuse;
     if (fuse) {
-        request.finished = [this, bucket](std::int64_t first, std::int64_t count) {
-            divide_and_measure(bucket, first, count, divisor_, totals_);
+        request.finished = [this, bucket](int member, std::int64_t first, std::int64_t count) {
+            divide_and_measure(bucket, first, count, divisor_, by_member_[static_cast<std::size_t>(member)]);
         };
     }
     state.travel = all_.ranks.start_reduce_scatter(std::move(request));
@@ -285,9 +292,23 @@ void reducer::divide_and_measure(int bucket, std::int64_t first, std::int64_t co
                                            of_bucket(bucket).counted ? into.squares : aside);
 }
 
+// The own slice, by all threads: squares are summed exactly, so it does not matter by whom.
+void reducer::measure_slice(int bucket, double divisor, totals& into) const {
+    constexpr std::int64_t grain = 1 << 16;
+    std::vector<totals> parts(static_cast<std::size_t>(all_.threads.members()));
+    all_.threads.share(all_.bucket(bucket).slice, grain, [&](int member, std::int64_t first, std::int64_t count) {
+        divide_and_measure(bucket, first, count, divisor, parts[static_cast<std::size_t>(member)]);
+    });
+    for (const auto& part : parts) into.add(part);
+}
+
 void reducer::divide(int bucket, double divisor) {
-    divide_and_measure(bucket, 0, all_.bucket(bucket).slice, divisor, totals_);
+    measure_slice(bucket, divisor, totals_);
     of_bucket(bucket).divided = true;
+}
+
+void reducer::collect_measures() {
+    for (auto& part : by_member_) totals_.add(std::exchange(part, {}));
 }
 
 void reducer::finish(bool boundary, double divisor, bool late_anywhere) {
@@ -301,6 +322,7 @@ void reducer::finish(bool boundary, double divisor, bool late_anywhere) {
             depart(next_, boundary && !late_anywhere);
         }
         while (!under_way_.empty()) wait_for_oldest();
+        collect_measures();
         if (late_anywhere) travel_late(boundary, divisor);
         for (int b = 0; boundary && b < all_.buckets(); ++b)
             if (travels(b) && !of_bucket(b).divided) divide(b, divisor);
@@ -353,7 +375,7 @@ totals reducer::norm() const { return totals_; }
 totals reducer::measure() const {
     totals now;
     for (int b = 0; b < all_.buckets(); ++b)
-        if (travels(b)) divide_and_measure(b, 0, all_.bucket(b).slice, 1, now);
+        if (travels(b)) measure_slice(b, 1, now);
     return now;
 }
 

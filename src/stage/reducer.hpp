@@ -16,6 +16,10 @@ namespace zero::stage {
 struct totals {
     exact_sum squares;             // of the reduced, divided gradient
     bool finite = true;
+    void add(const totals& other) noexcept {
+        squares.add(other.squares);
+        finite &= other.finite;
+    }
 };
 
 class reducer {
@@ -78,6 +82,8 @@ private:
     void travel_late(bool boundary, double divisor);
     void divide_and_measure(int bucket, std::int64_t first, std::int64_t count, double divisor, totals& into) const;
     void divide(int bucket, double divisor);
+    void measure_slice(int bucket, double divisor, totals& into) const;
+    void collect_measures();
     dtype travel_type(int bucket) const;
     std::byte* own_target(int bucket) const;
 
@@ -96,6 +102,7 @@ private:
     bool ever_late_ = false;
     bool ever_uneven_ = false;     // a rank fell so far behind that waiting for it was given up
     totals totals_;
+    std::vector<totals> by_member_;  // of the crew: what enters totals_ when all sums are there
 };
 
 }  // namespace zero::stage

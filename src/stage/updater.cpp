@@ -31,14 +31,17 @@ void updater::run_bucket(int bucket, const update_numbers& numbers) {
     const auto& hyper = numbers.groups[static_cast<std::size_t>(all_.bucket(bucket).group)];
     const std::int64_t aligned = partition::alignment(all_.bucket(bucket).type);
     const std::int64_t tile = std::max(aligned, all_.how.sub_group_size / aligned * aligned);
+    constexpr std::int64_t worth_a_thread = 1 << 15;
     for (const auto& whole : memory_.stretches(bucket, memory_.states_part(bucket))) {
-        for (std::int64_t done = 0; done < whole.count; done += tile) {
-            stretch part = whole;
-            part.offset += done;
-            part.first += done;
-            part.count = std::min(tile, whole.count - done);
-            optimizer::update(which_, hyper, numbers.clip_factor, numbers.step, range_of(bucket, part));
-        }
+        all_.threads.share(whole.count, worth_a_thread, [&](int, std::int64_t begin, std::int64_t length) {
+            for (std::int64_t done = begin; done < begin + length; done += tile) {
+                stretch part = whole;
+                part.offset += done;
+                part.first += done;
+                part.count = std::min(tile, begin + length - done);
+                optimizer::update(which_, hyper, numbers.clip_factor, numbers.step, range_of(bucket, part));
+            }
+        });
     }
 }
 

@@ -8,7 +8,7 @@
 using namespace zero;
 using namespace ranks;
 
-TEST_CASE("sums and maxima over the ranks") {
+TEST_CASE("sums and maxima over the ranks", "[mpi]") {
     const everyone all;
     const std::int64_t largest_count = GENERATE(0, 7);
     const auto talk = all.talk({0, largest_count});
@@ -47,7 +47,7 @@ TEST_CASE("broadcasts and texts from every root") {
     if (largest_count > 0) CHECK(pmpi_count_get().largest_count <= 7);
 }
 
-TEST_CASE("bad communicators are refused by name") {
+TEST_CASE("bad communicators are refused by name", "[mpi]") {
     std::string text;
     const MPI_Comm none = MPI_COMM_NULL;
     CHECK(code_of([&] { comm::make(&none, {}); }, &text) == code::argument);
@@ -82,7 +82,7 @@ TEST_CASE("one rank makes no MPI call once it is made") {
     CHECK(counts.sends + counts.collectives + counts.communicators_made == 0);
 }
 
-TEST_CASE("2100 communicators come and go and leave nothing (case B30)") {
+TEST_CASE("2100 communicators come and go and leave nothing (case B30)", "[mpi]") {
     const everyone all;
     int ranks = 0;
     MPI_Comm_size(all.comm, &ranks);
@@ -97,7 +97,7 @@ TEST_CASE("2100 communicators come and go and leave nothing (case B30)") {
     CHECK(counts.world_uses == 0);
 }
 
-TEST_CASE("an error of MPI comes back as a code with MPI's text") {
+TEST_CASE("an error of MPI comes back as a code with MPI's text", "[mpi]") {
     const everyone all;
     const auto talk = all.talk();
     if (talk->size() == 1) return;

@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <random>
@@ -12,15 +13,21 @@
 
 #include "comm/communicator.hpp"
 #include "core/error.hpp"
+#include "device/node_memory.hpp"
 
 namespace ranks {
+
+// The same cases over the memory that the ranks of a node share; what counts MPI's messages is tagged [mpi] and left out.
+inline bool over_node() { return std::getenv("ZERO_TEST_NODE_SHARED") != nullptr; }
 
 class everyone {
 public:
     everyone() { MPI_Comm_dup(MPI_COMM_WORLD, &comm); }
     ~everyone() { MPI_Comm_free(&comm); }
     std::unique_ptr<zero::comm::communicator> talk(zero::comm::mpi_options how = {}) const {
-        return zero::comm::make_mpi(&comm, how);
+        auto plain = zero::comm::make_mpi(&comm, how);
+        std::string reason;
+        return over_node() ? zero::comm::share_node(std::move(plain), reason) : std::move(plain);
     }
     MPI_Comm comm = MPI_COMM_NULL;
 };
@@ -36,6 +43,27 @@ std::vector<T> values(std::int64_t count, unsigned seed) {
     }
     return result;
 }
+
+// An array that the communicator's other ranks may read, where they share memory.
+template <typename T>
+class visible {
+public:
+    visible(const zero::comm::communicator& over, const std::vector<T>& values) : own_(values), data_(own_.data()) {
+        const auto bytes = static_cast<std::int64_t>(values.size() * sizeof(T));
+        if (over.size() == 1 || over.shared() == nullptr || bytes == 0) return;
+        keeper_ = over.shared()->take_own(bytes);
+        data_ = reinterpret_cast<T*>(keeper_->data);
+        std::memcpy(data_, values.data(), static_cast<std::size_t>(bytes));
+    }
+    visible(const visible&) = delete;
+    visible& operator=(const visible&) = delete;
+    T* data() { return data_; }
+
+private:
+    std::vector<T> own_;
+    T* data_;
+    std::shared_ptr<const zero::node_memory::stretch> keeper_;
+};
 
 template <typename T>
 bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {

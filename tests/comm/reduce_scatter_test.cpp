@@ -30,14 +30,15 @@ struct bucket {
     std::int64_t slice;
     unsigned seed;
     const comm::communicator& over;
-    std::vector<T> source, target;
+    visible<T> source;
+    std::vector<T> target;
     std::int64_t announced = 0;
 
     bucket(const comm::communicator& all, std::int64_t elements, unsigned number)
         : slice(elements),
           seed(number),
           over(all),
-          source(of(all.rank())),
+          source(all, of(all.rank())),
           target(static_cast<std::size_t>(slice), T(2)) {}
 
     std::vector<T> of(int rank) const {
@@ -49,7 +50,7 @@ struct bucket {
         what.sum_type = what.travel_type = type_of<T>;
         what.slice = slice;
         what.target = target.data();
-        what.finished = [this](std::int64_t first, std::int64_t count) {
+        what.finished = [this](int, std::int64_t first, std::int64_t count) {
             if (first == announced && count > 0 && first % vector::atom(type_of<T>) == 0) announced += count;
         };
         return what;
@@ -82,9 +83,9 @@ struct bucket {
 TEMPLATE_TEST_CASE("sums in rank order, bit for bit", "", float, double) {
     const everyone all;
     for (comm::mpi_options how : {comm::mpi_options{}, {0, 7}, {2, 0}, {1, 0}}) {
+        ledger book;
         const auto talk = all.talk(how);
         for (std::int64_t slice : {0, 1, 3, 16, 257, 1000}) {
-            ledger book;
             const auto wide = static_cast<std::int64_t>(sizeof(TestType));
             talk->reserve(book, slice * wide);
             CHECK(book.bytes(place::host, purpose::communication) == talk->scratch_bytes(slice * wide));
@@ -120,7 +121,7 @@ TEST_CASE("the target may be the own slot inside the source") {
     CHECK(same_bits(std::vector<float>(own, own + 500), one.expected()));
 }
 
-TEST_CASE("contributions may travel shorter, each rank as it likes") {
+TEST_CASE("contributions may travel shorter, each rank as it likes", "[mpi]") {
     const everyone all;
     const dtype shorter = GENERATE(dtype::bf16, dtype::f16);
     const std::int64_t largest_count = GENERATE(0, 7);
@@ -165,7 +166,7 @@ TEST_CASE("many reductions share the chunks, and gathers and agreements move the
     for (const auto& one : wide) CHECK(same_bits(one->target, one->expected()));
 }
 
-TEST_CASE("each rank sends N e (P-1)/P bytes, nothing through a collective, nothing on the world") {
+TEST_CASE("each rank sends N e (P-1)/P bytes, nothing through a collective, nothing on the world", "[mpi]") {
     const everyone all;
     const auto talk = all.talk();
     ledger book;
@@ -185,7 +186,7 @@ TEST_CASE("each rank sends N e (P-1)/P bytes, nothing through a collective, noth
     CHECK(counts.world_uses == 0);
 }
 
-TEST_CASE("a lowered largest count is kept, with as many calls on every rank") {
+TEST_CASE("a lowered largest count is kept, with as many calls on every rank", "[mpi]") {
     const everyone all;
     const auto talk = all.talk({0, 7});
     ledger book;
@@ -202,7 +203,7 @@ TEST_CASE("a lowered largest count is kept, with as many calls on every rank") {
     CHECK(calls[0] == -calls[1]);
 }
 
-TEST_CASE("a fault in what one rank does with its sums stays there, and the exchange goes on") {
+TEST_CASE("a fault in what one rank does with its sums stays there, and the exchange goes on", "[mpi]") {
     const everyone all;
     const auto talk = all.talk();
     ledger book;
@@ -211,7 +212,7 @@ TEST_CASE("a fault in what one rank does with its sums stays there, and the exch
     bucket<float> first(*talk, 200, 1), second(*talk, 200, 2);
     auto request = first.request();
     if (talk->rank() == guilty)
-        request.finished = [](std::int64_t, std::int64_t) { fail(code::numeric, "on purpose"); };
+        request.finished = [](int, std::int64_t, std::int64_t) { fail(code::numeric, "on purpose"); };
     auto going = talk->start_reduce_scatter(std::move(request));
     auto next = talk->start_reduce_scatter(second.request());
     CHECK(code_of([&] { going->finish(); }) == (talk->rank() == guilty ? code::numeric : code::ok));
@@ -219,7 +220,7 @@ TEST_CASE("a fault in what one rank does with its sums stays there, and the exch
     CHECK(same_bits(second.target, second.expected()));
 }
 
-TEST_CASE("what cannot be is refused before anything travels") {
+TEST_CASE("what cannot be is refused before anything travels", "[mpi]") {
     const everyone all;
     const auto talk = all.talk();
     bucket<float> one(*talk, 8, 1);
@@ -230,7 +231,7 @@ TEST_CASE("what cannot be is refused before anything travels") {
     CHECK(code_of([&] { talk->start_reduce_scatter(std::move(request)); }) == code::internal);
 }
 
-TEST_CASE("a 16-bit contribution that nobody announced is an error, not a wrong sum") {
+TEST_CASE("a 16-bit contribution that nobody announced is an error, not a wrong sum", "[mpi]") {
     const everyone all;
     const auto talk = all.talk();
     ledger book;

@@ -28,7 +28,7 @@ struct world {
         partition::rules rules;
         rules.where = ranks->nodes();
         space = partition::layout(items, rules);
-        all = std::make_unique<stage::context>(stage::context{tensors, space, *ranks, book, *agree, log, how});
+        all = std::make_unique<stage::context>(stage::context{tensors, space, *ranks, book, *agree, log, how, alone});
         memory = std::make_unique<stage::storage>(*all, stage::coverage{whole_gradients, false});
         memory->take_values();
         memory->take_rest({}, {});
@@ -38,6 +38,7 @@ struct world {
     registry tensors;
     partition::layout space;
     config::settings how;
+    crew alone{1};
     std::unique_ptr<comm::communicator> ranks;
     std::unique_ptr<agreement> agree;
     std::unique_ptr<stage::context> all;

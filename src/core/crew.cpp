@@ -1,0 +1,83 @@
+// Helpers wait for the next loop by its number. See crew.hpp.
+#include "core/crew.hpp"
+
+#include <sched.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <system_error>
+#include <utility>
+
+#include "core/floating_point.hpp"
+
+namespace zero {
+
+crew::crew(int members) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);  // helpers inherit it: signals are the program's own
+    try {
+        for (int member = 1; member < members; ++member) helpers_.emplace_back([this, member] { work(member); });
+    } catch (const std::system_error&) {
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+crew::~crew() {
+    over_.store(true);
+    loops_.fetch_add(1);
+    loops_.notify_all();
+    for (auto& helper : helpers_) helper.join();
+}
+
+void crew::work(int member) {
+    const floating_point_guard usual_environment;
+    for (std::uint32_t seen = 0;;) {
+        loops_.wait(seen);
+        seen = loops_.load();
+        if (over_.load()) return;
+        take_piece(member);
+        ended_.fetch_add(1);
+        ended_.notify_one();
+    }
+}
+
+void crew::take_piece(int member) noexcept {
+    const std::int64_t first = member * each_, count = std::min(each_, total_ - first);
+    if (count <= 0) return;
+    try {
+        (*part_)(member, first, count);
+    } catch (...) {
+        const std::lock_guard<std::mutex> alone(guard_);
+        if (!failed_) failed_ = std::current_exception();
+    }
+}
+
+void crew::share(std::int64_t total, std::int64_t grain, const piece& part) {
+    if (total <= 0) return;
+    const std::int64_t grains = (total + grain - 1) / grain;
+    if (helpers_.empty() || grains == 1) return part(0, 0, total);
+    part_ = &part;
+    total_ = total;
+    each_ = (grains + members() - 1) / members() * grain;
+    ended_.store(0);
+    loops_.fetch_add(1);
+    loops_.notify_all();
+    take_piece(0);
+    const auto helpers = static_cast<std::uint32_t>(helpers_.size());
+    for (std::uint32_t ended = ended_.load(); ended != helpers; ended = ended_.load()) ended_.wait(ended);
+    if (failed_) std::rethrow_exception(std::exchange(failed_, nullptr));
+}
+
+int threads_to_use(int wanted) {
+    if (wanted == 0) {
+        const char* text = std::getenv("OMP_NUM_THREADS");  // "8", or "8,2" for nested loops
+        wanted = text == nullptr ? 1 : std::atoi(text);
+    }
+    cpu_set_t mine;
+    const int cores = ::sched_getaffinity(0, sizeof mine, &mine) == 0 ? CPU_COUNT(&mine) : 1;
+    return std::clamp(wanted, 1, std::max(1, cores));
+}
+
+}  // namespace zero

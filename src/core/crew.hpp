@@ -1,0 +1,44 @@
+// The threads of a rank: the caller and helpers that share one loop after the other. Helpers never call MPI, hear no
+// signals, and inherit the cores that the launcher gave. Not here: what is worth sharing.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace zero {
+
+class crew {
+public:
+    explicit crew(int members);  // the caller counts; fewer, where the system gives no more threads
+    ~crew();
+    crew(const crew&) = delete;
+    crew& operator=(const crew&) = delete;
+
+    int members() const noexcept { return static_cast<int>(helpers_.size()) + 1; }
+
+    // Calls part(member, first, count) for pieces that together are 0 .. total-1: at most one for each member, 0 is the
+    // caller, and all but the last are multiples of `grain`. What a piece throws is thrown here, when all have ended.
+    using piece = std::function<void(int member, std::int64_t first, std::int64_t count)>;
+    void share(std::int64_t total, std::int64_t grain, const piece& part);
+
+private:
+    void work(int member);
+    void take_piece(int member) noexcept;
+
+    std::vector<std::thread> helpers_;
+    std::atomic<std::uint32_t> loops_{0}, ended_{0};  // loops begun; helpers that are through with the present one
+    std::atomic<bool> over_{false};
+    const piece* part_ = nullptr;
+    std::int64_t total_ = 0, each_ = 0;
+    std::mutex guard_;  // of failed_
+    std::exception_ptr failed_;
+};
+
+// libzero.threads, or where that is 0 OMP_NUM_THREADS, or 1; never more than the cores that this thread may use.
+int threads_to_use(int wanted);
+
+}  // namespace zero
