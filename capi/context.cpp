@@ -1,6 +1,7 @@
 // The table of live handles and the checks of arguments. Not here: the C functions (c_*.cpp).
 #include "capi/context.hpp"
 
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -16,6 +17,7 @@ namespace {
 struct handle_table {
     std::mutex lock;
     std::map<std::uintptr_t, std::unique_ptr<context>> live;
+    std::atomic<std::uint64_t> taken{0};  // how many handles have died
     std::uintptr_t next = 0x2e805;  // far from 0, from small integers and, being odd, from addresses of objects
 };
 
@@ -47,16 +49,33 @@ std::unique_ptr<context> take_handle(zero_t handle) {
     if (found == all.live.end()) return nullptr;
     std::unique_ptr<context> taken = std::move(found->second);
     all.live.erase(found);
+    all.taken.fetch_add(1);
     return taken;
 }
+
+namespace {
+
+// What this thread looked up last. It holds as long as no handle has died since; short calls come by the hundred thousand,
+// and a lock would make each wait for all that was written before it.
+struct last_look {
+    zero_t handle = nullptr;
+    context* what = nullptr;
+    std::uint64_t taken = 0;
+};
+thread_local last_look last;
+
+}  // namespace
 
 context& look(zero_t handle) {
     require(handle != nullptr, code::argument, "the handle is NULL; pass what zero_init gave, before zero_finalize");
     handle_table& all = table();
+    const std::uint64_t taken = all.taken.load();
+    if (last.handle == handle && last.taken == taken) return *last.what;
     const std::lock_guard hold(all.lock);
     const auto found = all.live.find(number_of(handle));
     require(found != all.live.end(), code::argument,
             "the handle belongs to no living context; it was finalized, or it never came from zero_init");
+    last = {handle, found->second.get(), taken};
     return *found->second;
 }
 

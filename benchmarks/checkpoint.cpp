@@ -1,0 +1,224 @@
+// Saving and loading against the storage itself, in the same run: save against raw O_DIRECT writes of as many bytes with
+// fsync, the pause of an asynchronous save against memcpy of the state, load against raw O_DIRECT reads. Every rank takes
+// part in all of them; the slowest counts. The disk's cache is not the system's: parts are read by O_DIRECT.
+// Options: --json, --mebibytes N (1536) of state over all ranks, --rounds N (9), --folder PATH (the working directory),
+// --tensors N (40).
+#include <fcntl.h>
+#include <mpi.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <thread>
+
+#include "support/measure.hpp"
+#include "support/subject.hpp"
+
+namespace {
+
+constexpr std::int64_t request = std::int64_t{8} << 20;
+constexpr int under_way = 2;
+
+[[noreturn]] void give_up(const char* what) {
+    std::perror(what);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+    std::abort();
+}
+
+// What the storage does with requests of 8 MiB, two under way, out of and into memory that is warm.
+class raw {
+public:
+    raw() {
+        for (auto& one : memory_) {
+            one.reset(static_cast<std::byte*>(std::aligned_alloc(4096, static_cast<std::size_t>(request))));
+            std::memset(one.get(), 0x5a, static_cast<std::size_t>(request));
+        }
+    }
+    void write(const std::string& path, std::int64_t bytes) {
+        const int file = ::open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_DIRECT, 0666);
+        if (file < 0 || ::fallocate(file, 0, 0, bytes) != 0) give_up("raw write");
+        in_turn(bytes, [&](int lane, std::int64_t offset, std::size_t now) {
+            return ::pwrite(file, memory_[static_cast<std::size_t>(lane)].get(), now, offset);
+        });
+        if (::fsync(file) != 0 || ::close(file) != 0) give_up("raw fsync");
+    }
+    void read(const std::string& path, std::int64_t bytes) {
+        const int file = ::open(path.c_str(), O_RDONLY | O_DIRECT);
+        if (file < 0) give_up("raw read");
+        in_turn(bytes, [&](int lane, std::int64_t offset, std::size_t now) {
+            return ::pread(file, memory_[static_cast<std::size_t>(lane)].get(), now, offset);
+        });
+        ::close(file);
+    }
+
+private:
+    template <typename Call>
+    void in_turn(std::int64_t bytes, const Call& call) {
+        std::atomic<std::int64_t> next{0};
+        const auto work = [&](int lane) {
+            for (std::int64_t offset = next.fetch_add(request); offset < bytes; offset = next.fetch_add(request)) {
+                const auto now = static_cast<std::size_t>(std::min(request, bytes - offset));
+                if (call(lane, offset, now) != static_cast<ssize_t>(now)) give_up("raw request");
+            }
+        };
+        std::thread other(work, 1);
+        work(0);
+        other.join();
+    }
+    struct release {
+        void operator()(std::byte* what) const { std::free(what); }
+    };
+    std::unique_ptr<std::byte, release> memory_[under_way];
+};
+
+// fp32 parameters with two moments each, sharded in stage 2: what this rank saves is a share of all three.
+class model {
+public:
+    model(std::int64_t elements, int tensors, bool behind) {
+        const std::string config = std::string(R"({"optimizer": {"type": "AdamW"}, "zero_optimization": {"stage": 2},
+            "checkpoint": {"async": )") + (behind ? "true}}" : "false}}");
+        benchmark::check(zero_init(MPI_COMM_WORLD, config.c_str(), &context_));
+        const std::int64_t each = elements / tensors;
+        for (int k = 0; k < tensors; ++k)
+            benchmark::check(zero_register(context_, nullptr, ZERO_F32, 1, &each, nullptr, 0, nullptr));
+        benchmark::check(zero_commit(context_));
+        for (int k = 0; k < tensors; ++k) benchmark::check(zero_fill(context_, k, "normal", 0, 1, 1));
+    }
+    ~model() { zero_finalize(&context_); }
+    model(const model&) = delete;
+    model& operator=(const model&) = delete;
+    void save(const std::string& folder, const std::string& tag) {
+        benchmark::check(zero_save(context_, folder.c_str(), tag.c_str()));
+    }
+    void load(const std::string& folder, const std::string& tag) {
+        benchmark::check(zero_load(context_, folder.c_str(), tag.c_str()));
+    }
+    void wait() { benchmark::check(zero_wait(context_)); }
+
+private:
+    zero_t context_ = nullptr;
+};
+
+template <typename Work>
+double slowest(const Work& work) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    double time = benchmark::seconds(work);
+    MPI_Allreduce(MPI_IN_PLACE, &time, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    return time;
+}
+
+class measurement {
+public:
+    enum variant { raw_write, save, memory_copy, pause, whole, raw_read, load, count };
+
+    measurement(std::int64_t bytes, int tensors, std::string folder, int rank, int ranks)
+        : folder_(std::move(folder)),
+          own_(std::max(request, bytes / ranks / request * request)),
+          rank_(rank),
+          now_(bytes / 12, tensors, false),
+          behind_(bytes / 12, tensors, true),
+          from_(static_cast<std::size_t>(own_), 1),
+          to_(static_cast<std::size_t>(own_), 2) {}
+
+    void round(benchmark::rounds& into, int number) {
+        const std::vector<variant> order{raw_write, save, memory_copy, pause, raw_read, load};
+        const std::string tag = std::to_string(number), raw_path = path("raw-" + std::to_string(rank_));
+        now_.save(path("read"), tag);  // for load and raw reads, in every order
+        raw_.write(path("raw-read-" + std::to_string(rank_)), own_);
+        for (std::size_t k = 0; k < order.size(); ++k) {
+            const auto which = order[(k + static_cast<std::size_t>(number + 2)) % order.size()];
+            double time = 0;
+            switch (which) {
+                case raw_write:
+                    time = slowest([&] { raw_.write(raw_path, own_); });
+                    ::unlink(raw_path.c_str());
+                    break;
+                case save:
+                    time = slowest([&] { now_.save(path("save"), tag); });
+                    break;
+                case memory_copy:
+                    time = slowest([&] { std::memcpy(to_.data(), from_.data(), to_.size()); });
+                    break;
+                case pause: {
+                    const double all = slowest([&] {
+                        time = slowest([&] { behind_.save(path("behind"), tag); });
+                        behind_.wait();
+                    });
+                    if (number >= 0) into.add(whole, all);
+                    break;
+                }
+                case raw_read:
+                    time = slowest([&] { raw_.read(path("raw-read-" + std::to_string(rank_)), own_); });
+                    break;
+                default:
+                    time = slowest([&] { now_.load(path("read"), tag); });
+            }
+            if (number >= 0) into.add(which, time);
+        }
+        ::unlink(path("raw-read-" + std::to_string(rank_)).c_str());
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank_ == 0)
+            for (const char* one : {"read", "save", "behind"}) std::filesystem::remove_all(path(one));
+        if (rank_ == 0) ::sync();
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+
+private:
+    std::string path(const std::string& name) const { return folder_ + "/" + name; }
+
+    std::string folder_;
+    std::int64_t own_;
+    int rank_;
+    raw raw_;
+    model now_, behind_;
+    std::vector<char> from_, to_;
+};
+
+}  // namespace
+
+int main(int count, char** texts) {
+    MPI_Init(&count, &texts);
+    int rank = 0, ranks = 1;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    {
+        const benchmark::arguments options(count, texts);
+        const long size = options.number("--mebibytes", 1536), count_of_rounds = options.number("--rounds", 9);
+        const auto tensors = static_cast<int>(options.number("--tensors", 40));
+        const std::string folder = options.text("--folder", ".") + "/zero-benchmark-checkpoint";
+        if (rank == 0) std::filesystem::create_directories(folder);
+        MPI_Barrier(MPI_COMM_WORLD);
+        benchmark::rounds times(measurement::count);
+        {
+            measurement all(std::int64_t{size} << 20, tensors, folder, rank, ranks);
+            for (int number = -2; number < count_of_rounds; ++number) all.round(times, number);
+        }
+        if (rank == 0) std::filesystem::remove_all(folder);
+        benchmark::report report("checkpoint: fp32 AdamW state, stage 2; rates of all ranks together");
+        const auto row = [&](const char* what, measurement::variant variant, const char* peer,
+                             measurement::variant reference) {
+            const benchmark::spread ratio = times.speedup(variant, reference);
+            const double rate = static_cast<double>(size) / 1024;
+            report.add({{"what", what},
+                        {"ranks", ranks},
+                        {"MiB", size},
+                        {"seconds", times.time(variant).median},
+                        {"GiB/s", rate / times.time(variant).median},
+                        {"against", peer},
+                        {"peer GiB/s", rate / times.time(reference).median},
+                        {"of peer", ratio.median},
+                        {"10 %", ratio.low},
+                        {"90 %", ratio.high},
+                        {"disturbed", times.disturbed(reference) ? "YES" : "no"}});
+        };
+        row("save", measurement::save, "raw write", measurement::raw_write);
+        row("async pause", measurement::pause, "memcpy", measurement::memory_copy);
+        row("async save", measurement::whole, "raw write", measurement::raw_write);
+        row("load", measurement::load, "raw read", measurement::raw_read);
+        if (rank == 0) report.print(options.has("--json"));
+    }
+    MPI_Finalize();
+}
