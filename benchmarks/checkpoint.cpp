@@ -1,6 +1,6 @@
-// Saving and loading against the storage itself, in the same run: save against raw O_DIRECT writes of as many bytes with
-// fsync, the pause of an asynchronous save against memcpy of the state, load against raw O_DIRECT reads. Every rank takes
-// part in all of them; the slowest counts. The disk's cache is not the system's: parts are read by O_DIRECT.
+// Saving and loading against the storage itself, in the same run: save against raw O_DIRECT writes of as many bytes
+// with fsync, the pause of an asynchronous save against memcpy of the state, load against raw O_DIRECT reads. Every
+// rank takes part in all of them; the slowest counts. The disk's cache is not the system's: parts are read by O_DIRECT.
 // Options: --json, --mebibytes N (1536) of state over all ranks, --rounds N (9), --folder PATH (the working directory),
 // --tensors N (40).
 #include <fcntl.h>
@@ -12,6 +12,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <random>
 #include <thread>
 
 #include "support/measure.hpp"
@@ -34,7 +35,11 @@ public:
     raw() {
         for (auto& one : memory_) {
             one.reset(static_cast<std::byte*>(std::aligned_alloc(4096, static_cast<std::size_t>(request))));
-            std::memset(one.get(), 0x5a, static_cast<std::size_t>(request));
+            std::mt19937_64 random(1);  // storage may shorten what repeats itself
+            for (std::int64_t at = 0; at < request; at += 8) {
+                const std::uint64_t word = random();
+                std::memcpy(one.get() + at, &word, 8);
+            }
         }
     }
     void write(const std::string& path, std::int64_t bytes) {
@@ -79,7 +84,8 @@ class model {
 public:
     model(std::int64_t elements, int tensors, bool behind) {
         const std::string config = std::string(R"({"optimizer": {"type": "AdamW"}, "zero_optimization": {"stage": 2},
-            "checkpoint": {"async": )") + (behind ? "true}}" : "false}}");
+            "checkpoint": {"async": )") +
+                                   (behind ? "true}}" : "false}}");
         benchmark::check(zero_init(MPI_COMM_WORLD, config.c_str(), &context_));
         const std::int64_t each = elements / tensors;
         for (int k = 0; k < tensors; ++k)

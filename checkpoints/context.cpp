@@ -5,6 +5,7 @@
 #include <array>
 #include <cctype>
 
+#include "behind.hpp"
 #include "engine/calls.hpp"
 #include "load.hpp"
 #include "loading.hpp"
@@ -157,28 +158,40 @@ void check_grid(engine& of, call name) {
     });
 }
 
-void save(engine& from, const std::string& directory, const std::string& tag, const files::disk& disk) {
-    const contents state = open(from, calls::save);
-    engine_crew ranks(from, calls::save);
+namespace {
+
+void save(engine& from, const std::string& directory, const std::string& tag, const files::disk* disk) {
+    contents state = open(from, calls::save);
+    if (from.behind() != nullptr) from.behind()->join();
     save_request what{directory, tag, 1, 0, 0};
-    what.ranks_per_file = static_cast<int>(std::min<std::int64_t>(from.settings().ranks_per_file, ranks.data_size()));
+    what.ranks_per_file =
+        static_cast<int>(std::min<std::int64_t>(from.settings().ranks_per_file, from.ranks().size()));
     what.keep_last = from.settings().keep_last;
     what.keep_every = from.settings().keep_every;
-    save(state, ranks, disk, from.book(), from.logger(), what);
+    if (from.options().boolean("checkpoint.async")) return save_behind(from, std::move(state), disk, what);
+    engine_crew ranks(from, calls::save);
+    const files::disk own;
+    save(std::move(state), ranks, disk != nullptr ? *disk : own, from.book(), from.logger(), what);
+}
+
+}  // namespace
+
+void save(engine& from, const std::string& directory, const std::string& tag, const files::disk& disk) {
+    save(from, directory, tag, &disk);
+}
+void save(engine& from, const std::string& directory, const std::string& tag) {
+    save(from, directory, tag, nullptr);
 }
 
 void load(engine& into, const std::string& directory, const std::string& tag, const files::disk& disk) {
     const contents state = open(into, calls::load);
+    if (into.behind() != nullptr) into.behind()->join();
     engine_crew ranks(into, calls::load);
     const bool weights = into.settings().checkpoint_load == "weights";
     const run_state saved = load(state, ranks, disk, into.book(), into.logger(), {directory, tag, weights});
     // With the values alone a new run begins.
     into.restore(progress_of(weights ? run_state{} : saved, into.settings().loss_scaling));
     into.adopt();
-}
-
-void save(engine& from, const std::string& directory, const std::string& tag) {
-    save(from, directory, tag, files::disk());
 }
 void load(engine& into, const std::string& directory, const std::string& tag) {
     load(into, directory, tag, files::disk());

@@ -52,8 +52,8 @@ wording wording_of(action what) noexcept {
 }
 
 std::string sentence(action what, const std::string& path, int number) {
-    return formatted("cannot {} {}: {} (errno {})", wording_of(what).verb, path, std::generic_category().message(number),
-                     number);
+    return formatted("cannot {} {}: {} (errno {})", wording_of(what).verb, path,
+                     std::generic_category().message(number), number);
 }
 
 // The calls that may be interrupted before they have done anything are made again.
@@ -81,20 +81,50 @@ failure::failure(action what, const std::string& path, int number)
 
 // --- file ---
 
+void file::drop() noexcept {
+    if (direct_ >= 0) ::close(std::exchange(direct_, -1));
+    if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
+}
+
 file::~file() {
-    if (descriptor_ >= 0) ::close(descriptor_);
+    drop();
 }
 
 file::file(file&& other) noexcept
-    : owner_(other.owner_), path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
+    : owner_(other.owner_),
+      path_(std::move(other.path_)),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      direct_(std::exchange(other.direct_, -1)) {}
 
 file& file::operator=(file&& other) noexcept {
     if (this == &other) return *this;
-    if (descriptor_ >= 0) ::close(descriptor_);
+    drop();
     owner_ = other.owner_;
     path_ = std::move(other.path_);
     descriptor_ = std::exchange(other.descriptor_, -1);
+    direct_ = std::exchange(other.direct_, -1);
     return *this;
+}
+
+void file::go_direct() {
+    owner_->ask_or_throw(action::open, path_);
+    const int mode = ::fcntl(descriptor_, F_GETFL) & O_ACCMODE;
+    // By its number: the path may be relative. Refused (EINVAL on tmpfs, no /proc): the usual way then.
+    const std::string same = formatted("/proc/self/fd/{}", descriptor_);
+    direct_ = uninterrupted([&] { return ::open(same.c_str(), mode | O_DIRECT | O_CLOEXEC); });
+}
+
+std::byte* file::aligned(std::byte* data, std::int64_t offset) noexcept {
+    const auto past = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(data) % direct_unit);
+    return data + (offset % direct_unit - past + direct_unit) % direct_unit;
+}
+
+// The way of the next bytes: from one multiple of the unit to another directly, what is before and behind by the cache.
+file::route file::route_of(const void* data, std::int64_t bytes, std::int64_t offset) const noexcept {
+    const std::int64_t behind = offset % direct_unit;
+    if (direct_ < 0 || bytes < direct_unit || !lies_right(data, offset)) return {descriptor_, bytes};
+    if (behind != 0) return {descriptor_, direct_unit - behind};
+    return {direct_, bytes - bytes % direct_unit};
 }
 
 std::int64_t file::bytes() const {
@@ -108,12 +138,15 @@ std::int64_t file::read(void* data, std::int64_t bytes, std::int64_t offset) con
     auto* to = static_cast<char*>(data);
     std::int64_t done = 0;
     while (done < bytes) {
-        std::int64_t now = std::min(bytes - done, largest_request);
+        const route way = route_of(to + done, bytes - done, offset + done);
+        std::int64_t now = std::min(way.bytes, largest_request);
         const verdict said = owner_->ask(action::read, path_, offset + done, now);
         if (said.error == EINTR) continue;
         if (said.error != 0) throw failure(action::read, path_, said.error);
         if (said.most >= 0) now = std::max<std::int64_t>(1, std::min(now, said.most));
-        const ssize_t had = ::pread(descriptor_, to + done, static_cast<std::size_t>(now), offset + done);
+        ssize_t had = ::pread(way.descriptor, to + done, static_cast<std::size_t>(now), offset + done);
+        if (had < 0 && errno == EINVAL && way.descriptor == direct_)  // the device wants larger units than ours
+            had = ::pread(descriptor_, to + done, static_cast<std::size_t>(now), offset + done);
         if (had < 0 && errno == EINTR) continue;
         if (had < 0) throw failure(action::read, path_, errno);
         if (had == 0) break;
@@ -126,12 +159,15 @@ void file::write(const void* data, std::int64_t bytes, std::int64_t offset) {
     const auto* from = static_cast<const char*>(data);
     std::int64_t done = 0;
     while (done < bytes) {
-        std::int64_t now = std::min(bytes - done, largest_request);
+        const route way = route_of(from + done, bytes - done, offset + done);
+        std::int64_t now = std::min(way.bytes, largest_request);
         const verdict said = owner_->ask(action::write, path_, offset + done, now);
         if (said.error == EINTR) continue;
         if (said.error != 0) throw failure(action::write, path_, said.error);
         if (said.most >= 0) now = std::max<std::int64_t>(1, std::min(now, said.most));
-        const ssize_t had = ::pwrite(descriptor_, from + done, static_cast<std::size_t>(now), offset + done);
+        ssize_t had = ::pwrite(way.descriptor, from + done, static_cast<std::size_t>(now), offset + done);
+        if (had < 0 && errno == EINVAL && way.descriptor == direct_)  // the device wants larger units than ours
+            had = ::pwrite(descriptor_, from + done, static_cast<std::size_t>(now), offset + done);
         if (had < 0 && errno == EINTR) continue;
         if (had < 0) throw failure(action::write, path_, errno);
         if (had == 0) throw failure(action::write, path_, EIO);
@@ -160,6 +196,7 @@ void file::sync() {
 void file::close() {
     if (descriptor_ < 0) return;
     const verdict said = owner_->ask(action::close, path_);
+    if (direct_ >= 0) ::close(std::exchange(direct_, -1));
     // After close the descriptor is gone whatever it answers (Linux), EINTR included.
     const int answer = ::close(std::exchange(descriptor_, -1));
     const int number = said.error != 0 ? said.error : answer != 0 ? errno : 0;

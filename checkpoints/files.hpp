@@ -2,6 +2,8 @@
 // may refuse it with an errno, cut it short, or end the process there: so tests can fail or kill the n-th call for
 // every n. Not here: what the files mean.
 #pragma once
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -56,9 +58,17 @@ public:
     explicit operator bool() const noexcept { return descriptor_ >= 0; }
     const std::string& path() const noexcept { return path_; }
     std::int64_t bytes() const;
-    // Reads until all is there or the file ends; the number of bytes had.
+    // Several threads may read and write at once. Reads until all is there or the file ends; the number of bytes had.
     std::int64_t read(void* data, std::int64_t bytes, std::int64_t offset) const;
     void write(const void* data, std::int64_t bytes, std::int64_t offset);  // all or throws
+    // From now on what is long goes around the system's cache (O_DIRECT), where the file system can and the memory
+    // starts as far behind a multiple of `direct_unit` as the place in the file does; all else goes the usual way.
+    void go_direct();
+    static constexpr std::int64_t direct_unit = 4096;
+    static bool lies_right(const void* data, std::int64_t offset) noexcept {
+        return (reinterpret_cast<std::uintptr_t>(data) - static_cast<std::uintptr_t>(offset)) % direct_unit == 0;
+    }
+    static std::byte* aligned(std::byte* data, std::int64_t offset) noexcept;  // the first such start from `data` on
     void reserve(std::int64_t bytes);  // space, where the file system can: a full disk shows before the first byte
     void sync();                       // a failure is final for this file
     void close();                      // with its return code checked; the destructor does not check
@@ -67,14 +77,21 @@ private:
     friend class disk;
     file(const disk& owner, std::string path, int descriptor)
         : owner_(&owner), path_(std::move(path)), descriptor_(descriptor) {}
+    struct route {
+        int descriptor;
+        std::int64_t bytes;
+    };
+    route route_of(const void* data, std::int64_t bytes, std::int64_t offset) const noexcept;
+    void drop() noexcept;
+
     const disk* owner_ = nullptr;
     std::string path_;
-    int descriptor_ = -1;
+    int descriptor_ = -1, direct_ = -1;
 };
 
 class disk {
 public:
-    explicit disk(hook watch = {}) : watch_(std::move(watch)), calls_(std::make_unique<std::int64_t>(0)) {}
+    explicit disk(hook watch = {}) : watch_(std::move(watch)), calls_(std::make_unique<std::atomic<std::int64_t>>(0)) {}
 
     file create(const std::string& path) const;  // exclusive: fails when it exists
     file open(const std::string& path, bool writable = false) const;
@@ -97,7 +114,7 @@ public:
 
 private:
     hook watch_;
-    std::unique_ptr<std::int64_t> calls_;
+    std::unique_ptr<std::atomic<std::int64_t>> calls_;  // several threads may write one part
 };
 
 std::string join(const std::string& directory, const std::string& name);

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <tuple>
+#include <map>
 
 #include "core/agreement.hpp"
 #include "crc32c.hpp"
@@ -11,6 +11,7 @@
 #include "directory.hpp"
 #include "message.hpp"
 #include "reshard.hpp"
+#include "threads.hpp"
 
 namespace zero::checkpoint {
 namespace {
@@ -128,7 +129,7 @@ private:
         for_each_attachment(
             [&](const attached_state& one, const attachment_entry&) { bytes += room(one.count * size_of(one.type)); });
         held_ = buffer();  // that of a checkpoint which turned out damaged
-        held_ = buffer(book_, purpose::checkpoint, bytes);
+        held_ = buffer(book_, purpose::checkpoint, bytes, memory_kind::untouched);
         std::byte* to = held_.data();
         for_each_vector([&](const vector_state& vector, const vector_entry* from) {
             if (from != nullptr) add_range(all, *from, vector.first, vector.count, vector.type, to);
@@ -142,28 +143,41 @@ private:
         read_all(all);
     }
 
+    // What one request reads of which extent.
+    struct task {
+        int extent;
+        read_run run;
+    };
+
     void read_all(const demand& all) {
-        std::vector<std::pair<std::int64_t, int>> order;  // forwards through each file
-        std::int64_t largest = 0;
+        std::map<int, std::vector<task>> files;
+        std::int64_t total = 0, largest = 0;
         for (const auto& [number, items] : all) {
-            order.emplace_back(saved_.extents[static_cast<std::size_t>(number)].offset, number);
-            largest = std::max(largest, saved_.extents[static_cast<std::size_t>(number)].bytes());
+            const extent& where = extent_of(number);
+            for (const read_run& run : runs_of(where, items, request_bytes)) {
+                files[where.file].push_back({number, run});
+                total += run.bytes;
+                largest = std::max(largest, run.bytes);
+            }
         }
-        std::sort(order.begin(), order.end(), [&](const auto& a, const auto& b) {
-            const int left = saved_.extents[static_cast<std::size_t>(a.second)].file,
-                      right = saved_.extents[static_cast<std::size_t>(b.second)].file;
-            return std::tie(left, a.first) < std::tie(right, b.first);
-        });
-        const buffer scratch(book_, purpose::checkpoint, std::min(largest, read_request_bytes));
-        std::unique_ptr<part_reader> open;
-        int file = -1;
-        for (const auto& [offset, number] : order) {
-            const extent& where = saved_.extents[static_cast<std::size_t>(number)];
-            if (where.file != file) open = std::make_unique<part_reader>(disk_, folder_, saved_, file = where.file);
-            read_extent(*open, where, all.at(number), {scratch.data(), static_cast<std::size_t>(scratch.bytes())});
+        const int lanes = lanes_for(total);
+        const std::int64_t room = largest + files::file::direct_unit;
+        const buffer scratch(book_, purpose::checkpoint, total == 0 ? 0 : lanes * room);
+        for (auto& [file, tasks] : files) {
+            std::sort(tasks.begin(), tasks.end(), [&](const task& a, const task& b) { return place(a) < place(b); });
+            part_reader part(disk_, folder_, saved_, file);
+            if (total >= direct_from) part.go_direct();
+            in_turn(lanes, tasks.size(), [&](int lane, std::size_t k) {
+                const task& one = tasks[k];
+                checkpoint::read(part, extent_of(one.extent), all.at(one.extent), one.run,
+                                 scratch.data() + lane * room);
+            });
         }
         check_others(all);
     }
+
+    const extent& extent_of(int number) const { return saved_.extents[static_cast<std::size_t>(number)]; }
+    std::int64_t place(const task& one) const { return extent_of(one.extent).offset + one.run.first; }
 
     // A part of which nobody needs a byte may still be missing or another's: each is looked at by some rank.
     void check_others(const demand& all) {

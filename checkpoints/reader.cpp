@@ -75,14 +75,13 @@ void part_reader::read(void* to, std::int64_t bytes, std::int64_t offset) const 
     if (from_.read(to, bytes, offset) != bytes) damaged("{} is damaged: it ends too early", from_.path());
 }
 
-std::int64_t read_extent(const part_reader& from, const extent& where, std::span<const wanted> items,
-                         std::span<std::byte> scratch) {
-    const std::int64_t size = size_of(where.type), room = static_cast<std::int64_t>(scratch.size()) / block_bytes;
-    const std::int64_t most = std::max<std::int64_t>(1, room);
-    std::int64_t total = 0, next_block = 0;
+std::vector<read_run> runs_of(const extent& where, std::span<const wanted> items, std::int64_t most_bytes) {
+    const std::int64_t size = size_of(where.type), most = std::max<std::int64_t>(1, most_bytes / block_bytes);
+    std::vector<read_run> runs;
+    std::int64_t next_block = 0;
     std::size_t item = 0, oldest = 0;
     while (item < items.size()) {
-        // A run of blocks: from the first that is still needed, as long as the next items touch or follow it.
+        // From the first block that is still needed, as long as the next items touch or follow it.
         const std::int64_t low = std::max(items[item].first * size / block_bytes, next_block);
         std::int64_t high = low;  // one past the last
         while (item < items.size() && high - low < most && items[item].first * size / block_bytes <= high) {
@@ -91,25 +90,28 @@ std::int64_t read_extent(const part_reader& from, const extent& where, std::span
             if (end > high) break;
             ++item;
         }
-        if (high > low) {
-            const std::int64_t first = low * block_bytes, bytes = std::min(high * block_bytes, where.bytes()) - first;
-            from.read(scratch.data(), bytes, where.offset + first);
-            for (std::int64_t block = low; block < high; ++block) {
-                const std::int64_t at = block * block_bytes - first;
-                if (crc32c::of(scratch.data() + at, static_cast<std::size_t>(std::min(block_bytes, bytes - at))) !=
-                    from.block_sum(where.block + block))
-                    damaged("{} is damaged: {} differs from what was written, near byte {}", from.path(), where.dataset,
-                            where.offset + first + at);
-            }
-            for (std::size_t k = oldest; k < items.size() && items[k].first * size < first + bytes; ++k)
-                hand_out(where, first, bytes, scratch.data(), items[k]);
-            while (oldest < items.size() && (items[oldest].first + items[oldest].count) * size <= first + bytes)
-                ++oldest;
-            total += bytes;
-            next_block = high;
-        }
+        if (high <= low) continue;
+        const std::int64_t first = low * block_bytes, past = std::min(high * block_bytes, where.bytes());
+        runs.push_back({first, past - first, oldest});
+        while (oldest < items.size() && (items[oldest].first + items[oldest].count) * size <= past) ++oldest;
+        next_block = high;
     }
-    return total;
+    return runs;
+}
+
+void read(const part_reader& from, const extent& where, std::span<const wanted> items, const read_run& run,
+          std::byte* scratch) {
+    std::byte* const data = files::file::aligned(scratch, where.offset + run.first);
+    from.read(data, run.bytes, where.offset + run.first);
+    for (std::int64_t done = 0; done < run.bytes; done += block_bytes) {
+        const auto bytes = static_cast<std::size_t>(std::min(block_bytes, run.bytes - done));
+        if (crc32c::of(data + done, bytes) != from.block_sum(where.block + (run.first + done) / block_bytes))
+            damaged("{} is damaged: {} differs from what was written, near byte {}", from.path(), where.dataset,
+                    where.offset + run.first + done);
+    }
+    const std::int64_t size = size_of(where.type);
+    for (std::size_t k = run.oldest; k < items.size() && items[k].first * size < run.first + run.bytes; ++k)
+        hand_out(where, run.first, run.bytes, data, items[k]);
 }
 
 }  // namespace zero::checkpoint

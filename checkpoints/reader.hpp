@@ -13,14 +13,13 @@
 
 namespace zero::checkpoint {
 
-constexpr std::int64_t read_request_bytes = std::int64_t{8} << 20;
-
 // An open part whose size, frame and identity are right.
 class part_reader {
 public:
     part_reader(const files::disk& disk, const std::string& folder, const manifest& what, int number);
     const std::string& path() const noexcept { return from_.path(); }
     void read(void* to, std::int64_t bytes, std::int64_t offset) const;  // damage when it ends too early
+    void go_direct() { from_.go_direct(); }
     std::uint32_t block_sum(std::int64_t block) const { return sums_.at(static_cast<std::size_t>(block)); }
 
 private:
@@ -35,8 +34,16 @@ struct wanted {
     std::byte* to = nullptr;  // null: only the check
 };
 
-// `items` sorted by first; scratch of at least one block (1 MiB) or the extent's bytes. Returns the bytes read.
-std::int64_t read_extent(const part_reader& from, const extent& where, std::span<const wanted> items,
-                         std::span<std::byte> scratch);
+// One read request: whole blocks of an extent, at most `most_bytes` of them (at least one), that hold wanted elements.
+struct read_run {
+    std::int64_t first = 0, bytes = 0;  // in the extent
+    std::size_t oldest = 0;             // the first item that may have elements in it
+};
+std::vector<read_run> runs_of(const extent& where, std::span<const wanted> items,
+                              std::int64_t most_bytes);  // sorted items
+
+// Reads, checks and hands out. Scratch: the run's bytes and direct_unit more. Several threads may do this at once.
+void read(const part_reader& from, const extent& where, std::span<const wanted> items, const read_run& run,
+          std::byte* scratch);
 
 }  // namespace zero::checkpoint

@@ -12,20 +12,22 @@
 namespace zero::checkpoint {
 namespace {
 
-// Another folder or tag on another rank is a mismatch, and so is another phase.
-std::uint64_t digest_of(const save_request& what, const char* doing) {
-    return digest(what.directory + '\0' + what.tag + '\0' + doing);
+std::string names_of(const save_request& what) {
+    return what.directory + '\0' + what.tag + '\0';
 }
 
 }  // namespace
 
-saving::saving(const contents& state, crew& ranks, const files::disk& disk, ledger& book, log& said,
-               const save_request& what)
-    : state_(state), ranks_(ranks), disk_(disk), book_(book), said_(said), what_(what) {}
+saving::saving(contents state, crew& ranks, const files::disk& disk, ledger& book, log& said, const save_request& what)
+    : state_(std::move(state)), ranks_(ranks), disk_(disk), book_(book), said_(said), what_(what) {}
+
+saving::~saving() {
+    given_up_.store(true);
+}
 
 void saving::phase(const char* doing, const std::function<void()>& local) {
     settle_phase(ranks_, formatted("checkpoint \"{}\" was not saved in {}", what_.tag, what_.directory), doing,
-                 digest_of(what_, doing), local);
+                 digest(named_ + doing), local);  // another folder, tag or phase on another rank is a mismatch
 }
 
 std::vector<std::string> saving::gather_all(const std::string& mine) {
@@ -71,6 +73,7 @@ void saving::open_staging() {
 
 void saving::begin() {
     if (what_.tag.empty()) what_.tag = default_tag(state_.run.step);
+    named_ = names_of(what_);
     phase("checking the arguments", [&] {
         require(!what_.directory.empty(), code::argument, "the directory has no name");
         check_tag(what_.tag);
@@ -249,6 +252,8 @@ void saving::tidy() noexcept {
 }
 
 void saving::abandon() noexcept {
+    given_up_.store(true);
+    behind_.join();
     if (ranks_.rank() != 0 || !staging_made_) return;
     try {
         remove_staging(disk_, what_.directory, uuid_);
@@ -257,9 +262,8 @@ void saving::abandon() noexcept {
     }
 }
 
-void save(const contents& state, crew& ranks, const files::disk& disk, ledger& book, log& said,
-          const save_request& what) {
-    saving work(state, ranks, disk, book, said, what);
+void save(contents state, crew& ranks, const files::disk& disk, ledger& book, log& said, const save_request& what) {
+    saving work(std::move(state), ranks, disk, book, said, what);
     try {
         work.begin();
         work.write();

@@ -1,6 +1,7 @@
-// One save, in three parts: begin (collective) makes the staging folder and lays the parts out; write (no
-// communication, so a background thread may do it) brings the bytes to disk; finish (collective) writes index and
-// manifest and commits. Not here: what a context's state is (context.cpp).
+// One save, in three parts: begin (collective) makes the staging folder and lays the parts out; write brings the bytes
+// to disk; finish (collective) writes index and manifest and commits. With write_behind after begin the bytes are
+// copied, and a thread of this rank brings them to disk; write, at any later time, waits for it. Not here: what a
+// context's state is (context.cpp), and who calls when (save.cpp, behind.cpp).
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -10,10 +11,12 @@
 #include "core/ledger.hpp"
 #include "core/log.hpp"
 #include "crew.hpp"
+#include "device/memory.hpp"
 #include "files.hpp"
 #include "index.hpp"
 #include "plan.hpp"
 #include "state.hpp"
+#include "threads.hpp"
 
 namespace zero::checkpoint {
 
@@ -25,13 +28,17 @@ struct save_request {
 
 class saving {
 public:
-    saving(const contents& state, crew& ranks, const files::disk& disk, ledger& book, log& said,
-           const save_request& what);
+    saving(contents state, crew& ranks, const files::disk& disk, ledger& book, log& said, const save_request& what);
+    ~saving();
 
     void begin();
-    void write();
+    void write_behind(
+        buffer& kept);  // collective; `kept` holds the copies, is enlarged where too small, and outlives this
+    bool written() const noexcept { return !behind_.started() || behind_.done(); }  // write() need not wait
+    void write();                                                                   // collective
     void finish();
     void abandon() noexcept;  // rank 0 removes the staging folder
+    const save_request& request() const noexcept { return what_; }
 
 private:
     void phase(const char* doing, const std::function<void()>& local);
@@ -45,8 +52,16 @@ private:
     void open_staging();
     void make_part(part_layout& layout);
     void take_layouts(const std::vector<std::string>& layouts);
-    void write_extent(files::file& to, const extent& where, const stream& run, std::byte* scratch,
-                      std::int64_t capacity);
+    std::size_t first_extent() const {
+        return static_cast<std::size_t>(plan_.first_extent_of_rank[static_cast<std::size_t>(ranks_.rank())]);
+    }
+    struct portion;  // of an extent: what one request writes
+    std::vector<portion> portions() const;
+    std::int64_t own_bytes() const;
+    std::int64_t copy_bytes() const;
+    void take_copies(std::byte* to);
+    void bring_to_disk(std::byte* scratch, int lanes);
+    void write_portion(files::file& to, const portion& one, std::byte* scratch);
     void write_integrity(files::file& to);
     std::uint32_t frame_sum() const;
     std::string scalar_values() const;
@@ -56,22 +71,24 @@ private:
     void commit();
     void tidy() noexcept;
 
-    const contents& state_;
+    contents state_;
     crew& ranks_;
     const files::disk& disk_;
     ledger& book_;
     log& said_;
     save_request what_;
+    std::string named_;  // directory and tag as the caller gave them
     std::string uuid_;
     bool staging_made_ = false;
     contribution mine_;
     plan plan_;
     std::vector<std::uint32_t> sums_;  // of this rank's blocks
     scalars scalars_;
+    std::atomic<bool> given_up_{false};
+    helper behind_;  // last: it works on all the others
 };
 
 // All of it, with the staging folder removed on failure. Throws the same error on all ranks.
-void save(const contents& state, crew& ranks, const files::disk& disk, ledger& book, log& said,
-          const save_request& what);
+void save(contents state, crew& ranks, const files::disk& disk, ledger& book, log& said, const save_request& what);
 
 }  // namespace zero::checkpoint

@@ -1,85 +1,190 @@
-// The bytes of a save: each rank brings its own extents to its part, through one buffer, summing while copying.
+// The bytes of a save: each rank brings its own extents to its part in long requests, several under way at once, each
+// by a thread that sums while it copies into aligned memory; or copies all first and does this behind the caller's
+// back.
 #include <algorithm>
+#include <filesystem>
 
 #include "crc32c.hpp"
-#include "device/memory.hpp"
 #include "frame.hpp"
 #include "saving.hpp"
+#include "tensor/stream_copy.hpp"
 
 namespace zero::checkpoint {
 namespace {
 
-constexpr std::int64_t request_bytes = std::int64_t{8} << 20;  // per write; a multiple of the block
+constexpr std::int64_t unit = files::file::direct_unit;
 
-// Gives the bytes of a stream one after the other.
+// The bytes of a stream from some place on.
 class source {
 public:
-    explicit source(const stream& run) : run_(run), element_(size_of(run.type)) {}
+    source(const stream& run, std::int64_t first) : pieces_(run.pieces), element_(size_of(run.type)), done_(first) {
+        while (piece_ < pieces_.size() && done_ >= length()) next();
+    }
+
+    // Where the next `bytes` lie one behind the other in memory: there; else null.
+    const std::byte* in_one(std::int64_t bytes) const {
+        source at = *this;
+        const std::byte* const start = at.place();
+        for (std::int64_t had = at.length() - at.done_; had < bytes; had += at.length()) {
+            at.done_ = at.length();
+            at.next();
+            if (at.place() != start + had) return nullptr;
+        }
+        return start;
+    }
 
     // Copies the next `bytes` and returns their checksum.
     std::uint32_t take(std::byte* to, std::int64_t bytes) {
         std::uint32_t sum = 0;
         while (bytes > 0) {
-            const stream_piece& part = run_.pieces[piece_];
-            const std::int64_t now = std::min(bytes, part.count * element_ - done_);
-            sum =
-                crc32c::copy(sum, to, static_cast<const std::byte*>(part.data) + done_, static_cast<std::size_t>(now));
+            const std::int64_t now = std::min(bytes, length() - done_);
+            sum = crc32c::copy(sum, to, place(), static_cast<std::size_t>(now));
             to += now;
             bytes -= now;
             done_ += now;
-            if (done_ == part.count * element_) {
-                ++piece_;
-                done_ = 0;
-            }
+            if (done_ == length()) next();
         }
         return sum;
     }
 
 private:
-    const stream& run_;
+    std::int64_t length() const { return pieces_[piece_].count * element_; }
+    const std::byte* place() const { return static_cast<const std::byte*>(pieces_[piece_].data) + done_; }
+    void next() {
+        done_ -= length();
+        ++piece_;
+    }
+
+    std::span<const stream_piece> pieces_;
     std::int64_t element_;
     std::size_t piece_ = 0;
-    std::int64_t done_ = 0;
+    std::int64_t done_ = 0;  // of the piece
 };
+
+std::int64_t scratch_bytes(std::int64_t bytes) {
+    return std::min(bytes, request_bytes) + unit;  // of one lane
+}
 
 }  // namespace
 
-void saving::write_extent(files::file& to, const extent& where, const stream& run, std::byte* scratch,
-                          std::int64_t capacity) {
-    source from(run);
-    for (std::int64_t done = 0; done < where.bytes(); done += capacity) {
-        const std::int64_t now = std::min(capacity, where.bytes() - done);
-        for (std::int64_t block = 0; block < now; block += crc32c::block_bytes)
-            sums_.push_back(from.take(scratch + block, std::min(crc32c::block_bytes, now - block)));
-        to.write(scratch, now, where.offset + done);
+struct saving::portion {
+    const stream* run;
+    std::int64_t first, bytes;  // of the stream
+    std::int64_t offset;        // in the file
+    std::int64_t block;         // its first sum, of this rank's
+};
+
+std::vector<saving::portion> saving::portions() const {
+    std::vector<portion> all;
+    std::int64_t block = 0;
+    std::size_t number = first_extent();
+    for (const stream& run : mine_.streams) {
+        const extent& where = plan_.skeleton.extents[number++];
+        for (std::int64_t done = 0; done < where.bytes(); done += request_bytes) {
+            const std::int64_t now = std::min(request_bytes, where.bytes() - done);
+            all.push_back({&run, done, now, where.offset + done, block});
+            block += blocks_of(now);
+        }
     }
+    return all;
+}
+
+std::int64_t saving::own_bytes() const {
+    std::int64_t bytes = 0;
+    for (const stream& run : mine_.streams) bytes += run.count * size_of(run.type);
+    return bytes;
+}
+
+void saving::write_portion(files::file& to, const portion& one, std::byte* scratch) {
+    source from(*one.run, one.first);
+    const std::byte* data = from.in_one(one.bytes);
+    const bool as_it_lies = data != nullptr && (scratch == nullptr || files::file::lies_right(data, one.offset));
+    if (as_it_lies) {
+        for (std::int64_t done = 0; done < one.bytes; done += crc32c::block_bytes)
+            sums_[static_cast<std::size_t>(one.block + done / crc32c::block_bytes)] =
+                crc32c::of(data + done, static_cast<std::size_t>(std::min(crc32c::block_bytes, one.bytes - done)));
+    } else {
+        std::byte* copy = files::file::aligned(scratch, one.offset);
+        for (std::int64_t done = 0; done < one.bytes; done += crc32c::block_bytes)
+            sums_[static_cast<std::size_t>(one.block + done / crc32c::block_bytes)] =
+                from.take(copy + done, std::min(crc32c::block_bytes, one.bytes - done));
+        data = copy;
+    }
+    to.write(data, one.bytes, one.offset);
 }
 
 void saving::write_integrity(files::file& to) {
     if (sums_.empty()) return;
-    const std::size_t first =
-        static_cast<std::size_t>(plan_.first_extent_of_rank[static_cast<std::size_t>(ranks_.rank())]);
     to.write(sums_.data(), static_cast<std::int64_t>(4 * sums_.size()),
-             part().integrity + 4 * plan_.skeleton.extents[first].block);
+             part().integrity + 4 * plan_.skeleton.extents[first_extent()].block);
+}
+
+// No communication, no HDF5, no ledger. `scratch` may be null where all streams lie in one.
+void saving::bring_to_disk(std::byte* scratch, int lanes) {
+    files::file to = disk_.open(staged(part().name), true);
+    const std::vector<portion> all = portions();
+    if (own_bytes() >= direct_from) to.go_direct();
+    sums_.assign(static_cast<std::size_t>(all.empty() ? 0 : all.back().block + blocks_of(all.back().bytes)), 0);
+    in_turn(lanes, all.size(), [&](int lane, std::size_t k) {
+        require(!given_up_, code::state, "the save was given up");
+        write_portion(to, all[k], scratch == nullptr ? nullptr : scratch + lane * scratch_bytes(own_bytes()));
+    });
+    write_integrity(to);
+    to.sync();
+    to.close();
+}
+
+std::int64_t saving::copy_bytes() const {
+    std::int64_t bytes = 0;
+    for (const stream& run : mine_.streams) bytes += run.count * size_of(run.type) + unit;
+    return bytes;
+}
+
+// From here on the streams are the copies.
+void saving::take_copies(std::byte* to) {
+    const bool past_caches = own_bytes() >= longer_than_caches;
+    std::size_t number = first_extent();
+    for (stream& run : mine_.streams) {
+        to = files::file::aligned(to, plan_.skeleton.extents[number++].offset);
+        for (stream_piece& part : run.pieces) {
+            const std::int64_t bytes = part.count * size_of(run.type);
+            if (past_caches)
+                stream_copy(to, part.data, bytes);
+            else
+                std::copy_n(static_cast<const std::byte*>(part.data), bytes, to);
+            part.data = to;
+            to += bytes;
+        }
+    }
+}
+
+void saving::write_behind(buffer& kept) {
+    phase("copying the data", [&] {
+        // The caller may change the working directory before the save is through.
+        std::error_code unknown;
+        const std::filesystem::path whole = std::filesystem::absolute(what_.directory, unknown);
+        if (!unknown) what_.directory = whole.string();
+        if (kept.bytes() < copy_bytes()) {
+            kept = buffer();
+            kept = buffer(book_, purpose::checkpoint, copy_bytes());
+        }
+        take_copies(kept.data());
+    });
+    // Where the system gives no thread, write() does it.
+    behind_.start([this, lanes = lanes_for(own_bytes())] { bring_to_disk(nullptr, lanes); });
 }
 
 void saving::write() {
-    const auto all = [&] {
-        std::int64_t largest = 0;
-        for (const stream& run : mine_.streams) largest = std::max(largest, run.count * size_of(run.type));
-        const std::int64_t blocks = blocks_of(std::min(largest, request_bytes));
-        const buffer scratch(book_, purpose::checkpoint,
-                             largest < crc32c::block_bytes ? largest : blocks * crc32c::block_bytes);
-        files::file to = disk_.open(staged(part().name), true);
-        std::size_t number =
-            static_cast<std::size_t>(plan_.first_extent_of_rank[static_cast<std::size_t>(ranks_.rank())]);
-        for (const stream& run : mine_.streams)
-            write_extent(to, plan_.skeleton.extents[number++], run, scratch.data(), blocks * crc32c::block_bytes);
-        write_integrity(to);
-        to.sync();
-        to.close();
-    };
-    phase("writing the data", all);
+    phase("writing the data", [&] {
+        if (behind_.started()) {
+            behind_.join();
+            if (behind_.failure()) std::rethrow_exception(behind_.failure());
+            return;
+        }
+        const int lanes = lanes_for(own_bytes());
+        const buffer scratch(book_, purpose::checkpoint, own_bytes() == 0 ? 0 : lanes * scratch_bytes(own_bytes()));
+        bring_to_disk(scratch.data(), lanes);
+    });
 }
 
 std::uint32_t saving::frame_sum() const {

@@ -2,10 +2,10 @@
 #include "verify.hpp"
 
 #include <algorithm>
-#include <memory>
 
 #include "crc32c.hpp"
 #include "reader.hpp"
+#include "threads.hpp"
 
 namespace zero::checkpoint {
 namespace {
@@ -54,11 +54,11 @@ private:
     }
 
     void check_extent(const part_reader& part, const extent& where) {
-        const std::int64_t step = read_request_bytes / size_of(where.type);
-        scratch_.resize(static_cast<std::size_t>(std::min(read_request_bytes, where.bytes())));
-        for (std::int64_t first = 0; first < where.count; first += step) {
-            const wanted only{first, std::min(step, where.count - first), where.type, nullptr};
-            found_.bytes += read_extent(part, where, {&only, 1}, scratch_);
+        const wanted only{0, where.count, where.type, nullptr};
+        scratch_.resize(static_cast<std::size_t>(std::min(request_bytes, where.bytes()) + files::file::direct_unit));
+        for (const read_run& run : runs_of(where, {&only, 1}, request_bytes)) {
+            read(part, where, {&only, 1}, run, scratch_.data());
+            found_.bytes += run.bytes;
             if (progress_) progress_(found_.bytes);
         }
     }

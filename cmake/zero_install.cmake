@@ -10,6 +10,7 @@ endif()
 install(TARGETS ${zero_installed_targets} EXPORT zero_targets)
 if(TARGET zero_ckpt)
     install(TARGETS zero_ckpt)
+    install(FILES ${PROJECT_SOURCE_DIR}/docs/man/zero-ckpt.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/zero DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
     FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")

@@ -1,4 +1,4 @@
-# The command zero-ckpt: lists, shows and verifies checkpoints. It uses internals, so it links the static library.
+# The command zero-ckpt: looks at checkpoints and turns them into other files. It uses internals, so it links the static library.
 file(GLOB zero_tool_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/checkpoints/tool/*.cpp)
 if(ZERO_HDF5 AND zero_tool_sources)
     zero_header(CLI/CLI.hpp libcli11-dev)

@@ -47,6 +47,17 @@ contains
         end if
     end subroutine
 
+    ! The launcher may end this process before it has passed on what was just printed: without this about one sentence in
+    ! twenty is lost.
+    subroutine wait_a_moment()
+        integer(int64) :: now, start, ticks_per_second
+        call system_clock(start, ticks_per_second)
+        now = start
+        do while (now - start < ticks_per_second / 5)
+            call system_clock(now)
+        end do
+    end subroutine
+
     subroutine end_program(communicator, code)
         integer(c_int), intent(in) :: communicator, code
         integer(c_int) :: begun, ended, mpi_code
@@ -55,6 +66,7 @@ contains
         ended = 0
         call MPI_Initialized(begun, mpi_code)
         call MPI_Finalized(ended, mpi_code)
+        call wait_a_moment()
         if (begun /= 0 .and. ended == 0) call MPI_Abort(communicator, code, mpi_code)
         error stop 1
     end subroutine

@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "checkpoints/verify.hpp"
+#include "progress.hpp"
+#include "statistics.hpp"
 #include "tensor/registry.hpp"
 #include "tool.hpp"
 
@@ -19,7 +21,7 @@ std::int64_t bytes_of(const checkpoint::tensor_entry& tensor) {
     return bytes;
 }
 
-void print_json(const manifest& what) {
+void print_json(const manifest& what, const std::vector<statistics>& numbers) {
     json tensors = json::array(), attached = json::array(), files = json::array();
     for (const checkpoint::tensor_entry& one : what.tensors) {
         json vectors = json::object();
@@ -32,6 +34,14 @@ void print_json(const manifest& what) {
                            {"frozen", one.frozen},
                            {"vectors", vectors},
                            {"bytes", bytes_of(one)}});
+        if (numbers.empty()) continue;
+        json& found = tensors.back()["statistics"] = json::object();
+        for (const auto& [state, of] : numbers[tensors.size() - 1]) {
+            if (of.finite == 0)
+                found[state] = {{"min", nullptr}, {"max", nullptr}, {"mean", nullptr}, {"not_finite", of.not_finite}};
+            else
+                found[state] = {{"min", of.least}, {"max", of.most}, {"mean", of.mean()}, {"not_finite", of.not_finite}};
+        }
     }
     for (const checkpoint::attachment_entry& one : what.attachments)
         attached.push_back({{"name", one.name},
@@ -63,8 +73,9 @@ void print_json(const manifest& what) {
 }
 
 // "layer/0/w" under "layer/0/b" repeats nothing: the folders of a name are printed once.
-void print_tree(const manifest& what) {
+void print_tree(const manifest& what, const std::vector<statistics>& numbers) {
     std::string open;
+    std::size_t number = 0;
     for (const checkpoint::tensor_entry& one : what.tensors) {
         const std::string path = what.head.model_ranks > 1 ? formatted("model-{}/{}", one.model, one.name) : one.name;
         const std::size_t cut = path.rfind('/');
@@ -77,10 +88,14 @@ void print_tree(const manifest& what) {
         fmt::print("  {}{:<28} {:<9} {:<20} {:>10}  {}\n", folder.empty() ? "" : "  ",
                    cut == std::string::npos ? path : path.substr(cut + 1), name(one.type), shape_text(one.dims),
                    size_text(static_cast<double>(bytes_of(one))), one.frozen ? "frozen" : states);
+        if (number < numbers.size())
+            for (const auto& [state, of] : numbers[number])
+                fmt::print("      {:<26} {}\n", state, of.text());
+        ++number;
     }
 }
 
-void print_text(const manifest& what, const std::string& folder) {
+void print_text(const manifest& what, const std::string& folder, const std::vector<statistics>& numbers) {
     fmt::print("{}\n", folder);
     fmt::print("saved {} as commit {}, uuid {}\n", what.head.time, what.head.sequence, what.head.uuid);
     fmt::print("step {} ({} skipped), lr {}, loss scale {}\n", what.run.step, what.run.skipped, what.run.lr,
@@ -89,7 +104,7 @@ void print_text(const manifest& what, const std::string& folder) {
                what.head.model_ranks, what.head.stage, what.run.optimizer, what.run.schedule);
     fmt::print("{} of data in {} parts\n\ntensors\n", size_text(static_cast<double>(what.head.bytes)),
                what.files.size());
-    print_tree(what);
+    print_tree(what, numbers);
     if (!what.attachments.empty()) fmt::print("\nattached arrays\n");
     for (const checkpoint::attachment_entry& one : what.attachments)
         fmt::print("  {:<30} {:<9} {:<20} {}\n", one.name, name(one.type), shape_text(one.dims),
@@ -106,10 +121,11 @@ int show(const options& what) {
     }
     try {
         const manifest found = checkpoint::read_manifest(files::disk(), folder);
+        const std::vector<statistics> numbers = what.statistics ? statistics_of(folder) : std::vector<statistics>{};
         if (what.json)
-            print_json(found);
+            print_json(found, numbers);
         else
-            print_text(found, folder);
+            print_text(found, folder, numbers);
         return fine;
     } catch (const checkpoint::damage& problem) {
         fmt::print(stderr, "zero-ckpt: {}\n", problem.what());

@@ -2,45 +2,14 @@
 #include "checkpoints/verify.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "progress.hpp"
 #include "tool.hpp"
 
 namespace zero::tool {
 namespace {
-
-using clock = std::chrono::steady_clock;
-
-class bar {
-public:
-    bar(std::int64_t total, bool shown) : total_(total), shown_(shown), start_(clock::now()) {}
-    ~bar() {
-        if (drawn_) fmt::print(stderr, "\r\033[K");
-    }
-    bar(const bar&) = delete;
-    bar& operator=(const bar&) = delete;
-
-    void update(std::int64_t done) {
-        const clock::time_point now = clock::now();
-        if (!shown_ || total_ <= 0 || now - last_ < std::chrono::milliseconds(100)) return;
-        last_ = now;
-        drawn_ = true;
-        const double part = static_cast<double>(done) / static_cast<double>(total_),
-                     seconds = std::chrono::duration<double>(now - start_).count();
-        const int filled = static_cast<int>(part * 40);
-        fmt::print(stderr, "\r\033[K[{:#<{}}{:.<{}}] {:3.0f} %  {}/s", "", filled, "", 40 - filled, 100 * part,
-                   size_text(static_cast<double>(done) / std::max(seconds, 1e-3)));
-        std::fflush(stderr);
-    }
-
-private:
-    std::int64_t total_;
-    bool shown_, drawn_ = false;
-    clock::time_point start_, last_{};
-};
 
 std::int64_t data_bytes(const std::string& folder) {
     try {
@@ -60,8 +29,8 @@ int verify(const options& what) {
     }
     checkpoint::verification found;
     {
-        bar progress(what.full ? data_bytes(folder) : 0, ::isatty(STDERR_FILENO) != 0);
-        found = checkpoint::verify(files::disk(), folder, what.full, [&](std::int64_t done) { progress.update(done); });
+        progress bar(what.full ? data_bytes(folder) : 0);
+        found = checkpoint::verify(files::disk(), folder, what.full, [&](std::int64_t done) { bar.update(done); });
     }
     if (what.json) {
         const nlohmann::ordered_json all{{"folder", folder},

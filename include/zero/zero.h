@@ -130,7 +130,8 @@ ZERO_API int zero_set_model_comm_f(zero_t z, MPI_Fint model);
  * contradict each other; MEMORY with the bytes that were wanted, the context stays uncommitted. */
 ZERO_API int zero_commit(zero_t z);
 
-/* (c) Returns when all background work (offload, saving) is done; the error of that work otherwise. Reductions that are
+/* (c), over both while a save is under way (checkpoint.async). Returns when all background work is done and committed; the
+ * error of that work otherwise. Reductions that are
  * under way end in zero_step or zero_finish. */
 ZERO_API int zero_wait(zero_t z);
 
@@ -156,7 +157,7 @@ ZERO_API int zero_set_text(zero_t z, const char *key, const char *value);
 /* Local. Reads an option by its path, or a reading of the context: "step" applied updates; "micro_step" micro-steps
  * since the last boundary; "skipped_steps" updates skipped for a non-finite gradient; "grad_norm" L2 norm of the last
  * update's gradient before clipping (inf or nan if it was skipped); "loss_scale"; "lr" the rate that the next update
- * will use; "overflow" 1 if the last update was skipped; "rank", "size", "nodes"; "owned_elements" elements of which
+ * will use; "overflow" 1 if the last update was skipped; "rank", "size", "nodes", "threads" of this rank; "owned_elements" elements of which
  * this rank holds the state, without padding; "live_elements" elements whose whole values this rank holds now;
  * "ranks_sharing_values" by how many ranks of a node the library's values are held together, 1 if each has its own.
  * zero_get_real reads integers too; booleans are 0 or 1.
@@ -341,7 +342,7 @@ ZERO_API int zero_dot(zero_t z, const char *a, const char *b, int group, double 
 /* ---- checkpoints: after commit --------------------------------------------------------------------------------- */
 
 /* (c) over both. Writes directory/tag: partitioned HDF5, complete or absent, readable on any P and stage. tag NULL or
- * "": "step-<12 digits>". Makes the directory if its parent exists.
+ * "": "step-<12 digits>". Makes the directory, and those above it, where they are missing.
  * Errors: ARGUMENT directory NULL or empty, tag with '/' or a leading '.'; STATE inside an accumulation window;
  * CHECKPOINT the tag exists; IO with path and reason (nothing is left behind); MISMATCH directory or tag differ;
  * UNSUPPORTED built without HDF5. */

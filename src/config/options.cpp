@@ -1,8 +1,11 @@
 // A set of values over the table: reading files, text and environment, setting, getting. See options.hpp.
 #include "config/options.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
+#include <set>
 
 #include "config/checks.hpp"
 #include "config/convert.hpp"
@@ -28,6 +31,17 @@ bool is_section(const std::string& path) {
     if (path.starts_with("groups.")) return path.find('.', sizeof "groups.") == std::string::npos;
     const auto rows = table();
     return std::any_of(rows.begin(), rows.end(), [&](const option& row) { return row.path.starts_with(start); });
+}
+
+// The known section whose name is closest.
+std::string nearest_section(const std::string& path) {
+    std::string best;
+    for (const option& row : table()) {
+        const std::string name(row.path.substr(0, row.path.find('.')));
+        if (name.size() == row.path.size()) continue;
+        if (best.empty() || edit_distance(path, name) < edit_distance(path, best)) best = name;
+    }
+    return best;
 }
 
 // Sections of DeepSpeed that this library only tolerates: a key that is new there is said, not refused.
@@ -93,18 +107,40 @@ public:
             const std::string shown = formatted("{} (environment variable {})", path, name);
             target_.accept(path, row, from_text(row, shown, text));
         }
+        misspelt_variables();
     }
 
 private:
+    // Variables that begin like ours and are none of ours.
+    void misspelt_variables() {
+        std::set<std::string> known{"ZERO_LOG_LEVEL"};
+        for (const option& row : table()) {
+            known.insert(environment_name(row.path));
+            if (const std::size_t star = row.path.find('*'); star != std::string_view::npos)
+                known.insert(environment_name(std::string(row.path).replace(star, 1, "0")));
+        }
+        for (char** one = environ; one != nullptr && *one != nullptr; ++one) {
+            const std::string_view entry(*one);
+            const std::string name(entry.substr(0, std::min<std::size_t>(entry.find('='), 96)));
+            if (!name.starts_with("ZERO_") || known.count(name) != 0) continue;
+            for (const std::string& right : known) {
+                if (edit_distance(name, right) > 2) continue;
+                target_.doubt(formatted("environment variable {} is unknown and ignored", name), right);
+                break;
+            }
+        }
+    }
+
     void take(const std::string& path, const std::string& prefix, const json& given) {
         const option* row = find(path);
         if (row != nullptr) return leaf(path, *row, given);
         if (is_section(path)) return section(path, given);
         if (!is_lenient(prefix)) refuse_unknown(path);
-        std::string line = formatted("unknown key \"{}\" is ignored", shortened(path));
-        const std::string near = nearest(path);
-        if (key_distance(path.substr(0, 96), near) <= 3) line += formatted("; did you mean \"{}\"?", near);
-        target_.note(line);
+        const std::string line = formatted("unknown key \"{}\" is ignored", shortened(path));
+        const std::string start = path.substr(0, 96), key = nearest(path), near_section = prefix.empty() ? nearest_section(start) : "";
+        if (key_distance(start, key) <= 3) target_.doubt(line, key);
+        else if (!near_section.empty() && edit_distance(start, near_section) <= 3) target_.doubt(line, near_section);
+        else target_.note(line);
     }
 
     void section(const std::string& path, const json& given) {
@@ -144,6 +180,12 @@ private:
 
 void options::note(const std::string& line) {
     if (std::find(notices_.begin(), notices_.end(), line) == notices_.end()) notices_.push_back(line);
+}
+
+void options::doubt(const std::string& line, const std::string& meant) {
+    const std::string whole = formatted("{}; did you mean \"{}\"?", line, meant);
+    note(whole);
+    if (std::find(doubts_.begin(), doubts_.end(), whole) == doubts_.end()) doubts_.push_back(whole);
 }
 
 void options::accept(const std::string& path, const option& row, const value& what) {

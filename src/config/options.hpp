@@ -79,15 +79,18 @@ public:
     std::string as_json() const;
     // "no effect" and unknown top-level keys, one line each.
     std::vector<std::string> notices() const;
+    // Of those, what is probably a slip: a name close to a known one.
+    const std::vector<std::string>& doubts() const noexcept { return doubts_; }
 
 private:
     friend class reader;
     void accept(const std::string& path, const option& row, const value& what);
     void note(const std::string& line);
+    void doubt(const std::string& line, const std::string& meant);
     value current(const std::string& path) const;
 
     std::map<std::string, value> values_;
-    std::vector<std::string> notices_;
+    std::vector<std::string> notices_, doubts_;
     int groups_ = 1;                                             // groups 0 .. groups_-1 exist
 };
 

@@ -322,7 +322,9 @@ constexpr row rows[] = {
 
     // --- checkpoint --------------------------------------------------------------------------------------------------
     flag("checkpoint.async", "false",
-         "zero_save returns after the snapshot").unsupported("it is not built yet: remove the key"),
+         "zero_save copies the state and returns; a thread of each rank writes the copy, and a later call commits it: "
+         "zero_wait, zero_save, zero_load, zero_finalize, or a zero_step after the last byte. Costs one more copy of the "
+         "owned state in host memory"),
     word("checkpoint.load", "\"strict\"", "strict|weights",
          "weights: only the values; masters are rebuilt, step and schedule start anew"),
     integer("checkpoint.ranks_per_file", "1", "ranks that share one part file").from("1").to("2147483647"),

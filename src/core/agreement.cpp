@@ -122,8 +122,8 @@ struct round {
     }
     verdict different_arguments() {
         return {code::mismatch,
-                formatted("{}: the arguments or the state behind them differ between ranks ({}); they must "
-                          "be equal on all ranks",
+                formatted("{}: the arguments or the state behind them differ between ranks ({}), such as an option that "
+                          "was set on some ranks only; they must be equal on all ranks",
                           what.name, camps(over, formatted("{:016x}", what.digest), word, " on ")), {}};
     }
 };

@@ -89,7 +89,7 @@ buffer::buffer(ledger& book, purpose why, std::int64_t bytes, memory_kind kind) 
         if (data_ == nullptr) refuse(why, bytes, std::strerror(errno));
         if (large)
             ::madvise(data_, static_cast<std::size_t>(mapped_), MADV_HUGEPAGE);  // a hint: faster where it is taken
-        touch(data_, mapped_, page);
+        if (kind != memory_kind::untouched) touch(data_, mapped_, page);
         locked_ = kind == memory_kind::pinned && ::mlock(data_, static_cast<std::size_t>(mapped_)) == 0;
         data_ += stagger(data_);
     } else {

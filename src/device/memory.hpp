@@ -9,12 +9,14 @@
 
 namespace zero {
 
-enum class memory_kind { plain, pinned };  // pinned: locked pages; plain memory where locking is refused
+// pinned: locked pages; plain memory where locking is refused. untouched: large buffers get each page when it is first
+// written, for what is filled at once by several threads; that the memory is there is asked before, but not held.
+enum class memory_kind { plain, pinned, untouched };
 
 class buffer {
 public:
     buffer() = default;
-    // Zeroed, 64-byte aligned, every page touched. bytes may be 0. Throws code::memory with size and purpose.
+    // Zeroed, 64-byte aligned, every page touched (unless untouched). bytes may be 0. Throws code::memory with size and purpose.
     buffer(ledger& book, purpose why, std::int64_t bytes, memory_kind kind = memory_kind::plain);
     // Memory that `keeper` holds, counted here.
     buffer(ledger& book, purpose why, std::int64_t bytes, std::byte* place, std::shared_ptr<const void> keeper);

@@ -52,6 +52,7 @@ void engine::commit() {
     });
     agreement_->enter({"zero_commit (options)", calls::commit(0).number, run_->options_digest}, [] {});
     compare_tensors();
+    for (const auto& line : options_.doubts()) log_->once(log_level::warning, line);
     for (const auto& line : options_.notices()) log_->once(log_level::info, line);
     for (const auto& line : how.notices) log_->once(log_level::info, line);
     if (!why_plain_.empty()) log_->once(log_level::info, "libzero.node_shared: the ranks talk by plain MPI: " + why_plain_);
@@ -86,6 +87,10 @@ void engine::commit() {
     run_->scale = optimizer::loss_scale(settings_.loss_scaling);
     run_->received.assign(static_cast<std::size_t>(registry_.count()), 0);
     run_->holders.assign(static_cast<std::size_t>(registry_.count()), 0);
+    if (ranks_->rank() != 0) return;
+    log_->info("stage {}, {} ranks on {} nodes{}, {} threads each; {} elements in {} tensors; {} bytes on this rank", settings_.stage,
+               ranks_->size(), ranks_->nodes().nodes, stage_->memory().values_of_node() != nullptr ? " that share memory" : "",
+               threads_->members(), layout_.elements(), registry_.count(), ledger_.bytes(place::host));
 }
 
 // A difference is said with the first tensor that differs, not as a digest.

@@ -123,6 +123,7 @@ std::optional<std::int64_t> engine::state_integer(const std::string& key) const 
     if (key == "overflow") return run_->overflow ? 1 : 0;
     if (key == "rank") return ranks_->rank();
     if (key == "size") return ranks_->size();
+    if (key == "threads") return threads_ != nullptr ? threads_->members() : 1;
     if (key == "nodes") return ranks_->nodes().nodes;
     if (key == "ranks_sharing_values") return committed() && stage_->memory().values_of_node() != nullptr ? ranks_->size() : 1;
     if (key == "sent.reduce_bytes") return ranks_->sent().reduce_bytes;

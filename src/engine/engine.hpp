@@ -57,6 +57,16 @@ struct progress_state {
     double lr = 0;
 };
 
+// What goes on behind the engine between two calls of a context: an asynchronous save (checkpoints/behind.hpp). At its end
+// it gives up what is not done, without communication.
+class pending {
+public:
+    virtual ~pending() = default;
+    virtual bool ready() const = 0;                           // nothing is under way, or progress() would not wait
+    virtual void progress() = 0;                              // (c) completes what is ready everywhere; a failure is kept
+    virtual void join() = 0;                                  // (c) waits, completes; throws what failed since the last one
+};
+
 class engine {
 public:
     engine(const void* mpi_comm, const std::string& config);                            // (c)
@@ -120,6 +130,7 @@ public:
     bool gathers_meet() const noexcept;                       // gathers communicate: some tensor is held in slices, or calls are compared
     bool window_open() const noexcept;                        // between the first reduce and the step that ends the window
     agreement& agree() noexcept { return *agreement_; }
+    std::unique_ptr<pending>& behind() noexcept { return behind_; }  // null: nothing ever went on behind
     comm::communicator& ranks() noexcept { return *ranks_; }
     comm::communicator* model_ranks() noexcept { return model_.get(); }
     zero::log& logger() noexcept { return *log_; }
@@ -190,6 +201,7 @@ private:
     bool some_in_slices_ = false;                             // gathers of some tensor communicate
     std::string why_plain_;                                   // why the ranks do not share memory, where they were to
     int groups_ = 1;
+    std::unique_ptr<pending> behind_;                         // last: it may work on all the others
 };
 
 // zero_estimate: model states per rank (parameters, gradients, masters, optimizer states), no MPI, no allocation.

@@ -141,8 +141,8 @@ call engine::with_phase(call what) const {
 namespace {
 
 struct ballot {
-    std::int64_t late = 0, copies_open = 0, written = 0;
-    std::span<std::int64_t> votes() { return {&late, 3}; }
+    std::int64_t late = 0, copies_open = 0, written = 0, behind = 0;
+    std::span<std::int64_t> votes() { return {&late, 4}; }
 };
 
 }  // namespace
@@ -221,7 +221,9 @@ void engine::step() {
         agreed.late = run_->now == run::phase::open && stage_->gradients().has_late() ? 1 : 0;
         agreed.copies_open = stage_->copies().any_open() ? 1 : 0;
         agreed.written = run_->written.empty() ? 0 : 1;
+        agreed.behind = behind_ != nullptr && !behind_->ready() ? 1 : 0;
     }, agreed.votes());
+    if (behind_ != nullptr && agreed.behind == 0) behind_->progress();
     if (run_->micro_step_ended) {  // zero_finish has done it
         run_->micro_step_ended = false;
         return;
@@ -251,6 +253,9 @@ void engine::apply_update(bool written_anywhere, bool copies_open_anywhere) {
     run_->overflow = !run_->finite || (clip > 0 && !std::isfinite(run_->grad_norm));
     if (run_->overflow) {
         ++run_->skipped;
+        // With a loss scale that finds its level this is how it does so.
+        log_->once(settings_.loss_scaling.enabled && settings_.loss_scaling.fixed == 0 ? log_level::info : log_level::warning,
+                   "an update was skipped because a gradient is not finite (\"skipped_steps\" counts them); said once");
         close_window();
         stage_->copies().end_of_step();
         const double scale = run_->scale.value();
@@ -394,6 +399,7 @@ double engine::dot(const std::string& a, const std::string& b, int group) {
 
 void engine::wait() {
     agreement_->enter(calls::wait(), [&] { require_committed("zero_wait"); });
+    if (behind_ != nullptr) behind_->join();
 }
 
 void engine::close() {
@@ -411,6 +417,7 @@ void engine::close() {
         stage_->gradients().finish(true, 1, votes[1] != 0);
     }
     stage_->copies().drop_idle();
+    if (behind_ != nullptr) behind_->join();
 }
 
 }  // namespace zero

@@ -1,6 +1,7 @@
-// S19: contexts that saved and are destroyed after MPI_Finalize, or never; and no HDF5 object stays open after a save
-// or a load. A program of its own, for MPI lives once.
+// S19: contexts that saved and are destroyed after MPI_Finalize, or never, some with an asynchronous save under way; and no
+// HDF5 object stays open after a save or a load. A program of its own, for MPI lives once.
 #include <hdf5.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <cstdio>
@@ -54,10 +55,21 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "%d HDF5 objects are open after save and load\n", left);
         ++failures;
     }
+    zero_t behind = make("{\"zero_optimization\": {\"stage\": 2}, \"checkpoint\": {\"async\": true}}");
+    zero_t forgotten = make("{\"zero_optimization\": {\"stage\": 3}, \"checkpoint\": {\"async\": true}}");
+    zero_t kept = make("{\"zero_optimization\": {\"stage\": 1}, \"checkpoint\": {\"async\": true}}");
+    expect(ZERO_OK, zero_save(behind, "given_up", "t"), "asynchronous save");
+    expect(ZERO_OK, zero_save(forgotten, "forgotten", "t"), "asynchronous save");
+    expect(ZERO_OK, zero_save(kept, "kept", "t"), "asynchronous save");
+    expect(ZERO_OK, zero_finalize(&kept), "finalize");
+    expect(ZERO_OK, access("kept/t/MANIFEST.json", R_OK), "finalize commits");
     MPI_Finalize();
     expect(ZERO_ERR_STATE, zero_save(never, "folder", "after"), "save after MPI_Finalize");
     expect(ZERO_ERR_STATE, zero_load(never, "folder", "late"), "load after MPI_Finalize");
     expect(ZERO_ERR_STATE, zero_finalize(&late), "finalize after MPI_Finalize");
     if (late != nullptr) ++failures;
+    expect(ZERO_ERR_STATE, zero_wait(behind), "wait after MPI_Finalize");
+    expect(ZERO_ERR_STATE, zero_finalize(&behind), "finalize after MPI_Finalize, while a save is under way");
+    expect(-1, access("given_up/t", R_OK), "what nobody agreed on is not there");
     return failures;
 }

@@ -135,13 +135,16 @@ TEST_CASE("the n-th call fails: the same code everywhere, nothing left, the earl
     REQUIRE(text(save_on(2, all, folder / "c", good)) == "");
     const std::vector<std::string> before = names_in(folder / "c");
     const std::size_t descriptors = open_descriptors();
-    for (const int culprit : {0, 1}) {
+    for (const int round : {0, 1, 2, 3}) {
+        const int culprit = round % 2;
+        const bool behind = round >= 2;
         for (const int number : {EIO, ENOSPC, EACCES}) {
             bool reached = true;
             for (std::int64_t n = 0; reached; n += number == EIO ? 1 : 7) {
                 std::atomic<bool> hit = false, tidying = false;
                 save_options how;
                 how.tag = "later";
+                how.behind = behind;
                 how.hook = [&](int rank) {
                     return [&, rank](const files::request& what) {
                         if (what.path.ends_with("LATEST.new")) tidying = true;
@@ -152,7 +155,7 @@ TEST_CASE("the n-th call fails: the same code everywhere, nothing left, the earl
                 };
                 const std::vector<std::optional<error>> thrown = save_on(2, later, folder / "c", how);
                 reached = hit;
-                INFO("rank " << culprit << ", call " << n << ": " << text(thrown));
+                INFO("rank " << culprit << ", call " << n << ", behind " << behind << ": " << text(thrown));
                 if (answer(thrown) == code::ok) {
                     load_options tagged;
                     tagged.tag = "later";
@@ -225,9 +228,11 @@ TEST_CASE("killed at every call") {
     const std::vector<whole_tensor> old = small_model(1), fresh = small_model(30);
     const temporary_folder folder;
     int olds = 0, news = 0;
-    for (const int culprit : {0, 1}) {
+    for (const int round : {0, 1, 2, 3}) {
+        const int culprit = round % 2;
+        const bool behind = round >= 2;
         bool reached = true;
-        for (std::int64_t n = 0; reached; ++n) {
+        for (std::int64_t n = 0; reached; n += behind ? 2 : 1) {
             const std::string place = folder / "c";
             std::filesystem::remove_all(place);
             save_options how;
@@ -236,6 +241,7 @@ TEST_CASE("killed at every call") {
             const pid_t child = ::fork();
             if (child == 0) {
                 how.tag = "new";
+                how.behind = behind;
                 how.hook = [&](int rank) {
                     return [=](const files::request& what) {
                         if (rank == culprit && what.number == n) ::_exit(9);
@@ -255,6 +261,7 @@ TEST_CASE("killed at every call") {
             (is_old ? olds : news) += 1;
             how.tag = "next";
             how.hook = {};
+            how.behind = behind;
             REQUIRE(text(save_on(2, old, place, how)) == "");
             for (const std::string& name : names_in(place)) {  // leftovers are gone
                 // A file of an owner that is still empty may be another job's that just begins: it is left for an hour.

@@ -1,5 +1,6 @@
 // One job of killed_job.sh (case B36 a). "good FOLDER": saves step 1, every value -1. "kill FOLDER RANK CALL": goes on
-// to step 2, every value -2, and dies by SIGKILL on that rank at that call to the file system while it saves. "look
+// to step 2, every value -2, and dies by SIGKILL on that rank at that call to the file system while it saves; "behind": the
+// same with an asynchronous save. "look
 // FOLDER": loads the newest and prints its step, after checking that it is one state and whole.
 #include <mpi.h>
 
@@ -20,8 +21,13 @@ void add(engine& z) {
 }
 
 int work(const std::string& mode, const std::string& folder, int rank, std::int64_t number) {
+    const files::disk disk([&](const files::request& what) {
+        if (mode != "good" && world_rank() == rank && what.number == number) ::raise(SIGKILL);
+        return files::verdict{};
+    });
     MPI_Comm comm = MPI_COMM_WORLD;
-    engine z(&comm, json_for(mode == "look" ? 1 : 3, sgd_one));
+    engine z(&comm, json_for(mode == "look" ? 1 : 3, sgd_one,
+                             mode == "behind" ? R"(, "checkpoint": {"async": true})" : ""));
     add(z);
     if (mode != "good") checkpoint::load(z, folder, "");
     if (mode == "look") {
@@ -31,11 +37,8 @@ int work(const std::string& mode, const std::string& folder, int rank, std::int6
         return 0;
     }
     constant_step(z, 1);
-    const files::disk disk([&](const files::request& what) {
-        if (mode == "kill" && world_rank() == rank && what.number == number) ::raise(SIGKILL);
-        return files::verdict{};
-    });
     checkpoint::save(z, folder, "", disk);
+    z.close();
     return 0;
 }
 

@@ -10,15 +10,14 @@ start=("$@")
 
 launch 2 good good || { echo "the good save failed"; exit 1; }
 old=0 new=0
-for rank in 1 0; do
-    stride=2
-    [ "$rank" = 0 ] && stride=6
+for sweep in "kill 1 2" "kill 0 6" "behind 1 3" "behind 0 9"; do
+    read -r how rank stride <<< "$sweep"
     for ((call = 0; ; call += stride)); do
         rm -rf trial && cp -r good trial
-        launch 2 kill trial "$rank" "$call" > killed.log 2>&1
+        launch 2 "$how" trial "$rank" "$call" > killed.log 2>&1
         killed=$?
         step=$(launch 3 look trial) || { echo "rank $rank, call $call: no whole state"; ls -laR trial; exit 1; }
-        echo "rank $rank, call $call: exit $killed, step $step"
+        echo "$how, rank $rank, call $call: exit $killed, step $step"
         if [ "$killed" = 0 ]; then
             [ "$step" = 2 ] || { echo "a save that was not killed is not there"; exit 1; }
             break

@@ -3,6 +3,7 @@
 #include <dirent.h>
 
 #include <algorithm>
+#include <atomic>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -21,9 +22,26 @@ struct save_options {
     int ranks_per_file = 1, model_size = 1;
     unsigned seed = 0;
     std::int64_t keep_last = 0, keep_every = 0, step = 7;
+    bool behind = false;                      // asynchronously; the state is overwritten as soon as that is allowed
     std::function<files::hook(int)> hook;     // by rank
     std::function<void(share&, int)> change;  // adds attachments ...
 };
+
+inline void save_behind(share& mine, checkpoint::crew& crew, const files::disk& disk, ledger& book, log& said,
+                        const checkpoint::save_request& what) {
+    buffer kept;
+    checkpoint::saving work(mine.state, crew, disk, book, said, what);
+    try {
+        work.begin();
+        work.write_behind(kept);
+        mine.scramble();
+        work.write();
+        work.finish();
+    } catch (...) {
+        work.abandon();
+        throw;
+    }
+}
 
 inline std::vector<std::optional<error>> save_on(int ranks, const std::vector<whole_tensor>& all,
                                                  const std::string& folder, const save_options& how = {}) {
@@ -34,8 +52,11 @@ inline std::vector<std::optional<error>> save_on(int ranks, const std::vector<wh
         const files::disk disk(how.hook ? how.hook(crew.rank()) : files::hook());
         ledger book;
         log said(crew.rank());
-        checkpoint::save(mine.state, crew, disk, book, said,
-                         {folder, how.tag, how.ranks_per_file, how.keep_last, how.keep_every});
+        const checkpoint::save_request what{folder, how.tag, how.ranks_per_file, how.keep_last, how.keep_every};
+        if (how.behind)
+            save_behind(mine, crew, disk, book, said, what);
+        else
+            checkpoint::save(mine.state, crew, disk, book, said, what);
         if (book.bytes(purpose::checkpoint) != 0) fail(code::internal, "bytes are left in the ledger");
     });
 }
@@ -65,7 +86,7 @@ inline load_result load_on(int ranks, const std::vector<whole_tensor>& all, cons
     result.thrown = together(ranks, how.model_size, [&](checkpoint::crew& crew) {
         share mine(all, crew.data_rank(), ranks, true, how.seed);
         if (how.change) how.change(mine, crew.rank());
-        std::int64_t read = 0;
+        std::atomic<std::int64_t> read{0};
         const files::hook given = how.hook ? how.hook(crew.rank()) : files::hook();
         const files::disk disk([&](const files::request& what) {
             if (what.what == files::action::read) read += what.bytes;

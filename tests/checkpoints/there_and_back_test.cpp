@@ -15,6 +15,7 @@ TEST_CASE("any number of ranks to any other, bit for bit") {
         save_options how;
         how.seed = static_cast<unsigned>(ranks) * 7;  // ragged: some own nothing
         how.ranks_per_file = ranks == 5 ? 2 : 1;
+        how.behind = ranks % 2 != 0;
         REQUIRE(text(save_on(ranks, all, folder / "a/b", how)) == "");
         CHECK(names_in(folder / "a/b") == std::vector<std::string>{"LATEST", "step-000000000007"});
         for (int other = 1; other <= 6; ++other) {
@@ -35,7 +36,10 @@ TEST_CASE("a large tensor spans blocks and requests, and a rank reads little mor
     std::vector<whole_tensor> all{make_tensor("big", dtype::f32, {3, 1'700'001}, false, 1),
                                   make_tensor("b", dtype::f64, {700'003}, false, 9)};
     const temporary_folder folder;
-    REQUIRE(text(save_on(3, all, folder / "c")) == "");
+    save_options how;
+    how.behind = GENERATE(false, true);
+    how.ranks_per_file = GENERATE(1, 2);
+    REQUIRE(text(save_on(3, all, folder / "c", how)) == "");
     const load_result found = load_on(2, all, folder / "c");
     REQUIRE(text(found.thrown) == "");
     CHECK(found.equal);

@@ -114,6 +114,9 @@ public:
             }
         return true;
     }
+    void scramble() {
+        for (std::string& bytes : memory_) std::fill(bytes.begin(), bytes.end(), '\x33');
+    }
     bool untouched() const {
         for (const std::string& bytes : memory_)
             if (bytes.find_first_not_of('\x5a') != std::string::npos) return false;

@@ -34,9 +34,11 @@ void read_all(const manifest& what, const part_reader& part, std::size_t file_by
     for (const extent& where : what.extents) {
         if (where.file != 0) continue;
         if (where.bytes() > static_cast<std::int64_t>(file_bytes)) std::abort();  // the check must have refused it
-        std::vector<std::byte> values(static_cast<std::size_t>(where.bytes())), scratch(std::size_t{1} << 20);
+        std::vector<std::byte> values(static_cast<std::size_t>(where.bytes())),
+            scratch((std::size_t{1} << 20) + static_cast<std::size_t>(zero::files::file::direct_unit));
         const wanted all{0, where.count, where.type, values.data()};
-        read_extent(part, where, {&all, 1}, scratch);
+        for (const read_run& run : runs_of(where, {&all, 1}, std::int64_t{1} << 20))
+            read(part, where, {&all, 1}, run, scratch.data());
     }
 }
 
