@@ -15,7 +15,7 @@
 #include <random>
 #include <thread>
 
-#include "support/measure.hpp"
+#include "support/mpi_main.hpp"
 #include "support/subject.hpp"
 
 namespace {
@@ -186,12 +186,7 @@ private:
 }  // namespace
 
 int main(int count, char** texts) {
-    MPI_Init(&count, &texts);
-    int rank = 0, ranks = 1;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    {
-        const benchmark::arguments options(count, texts);
+    return benchmark::mpi_main(count, texts, [](const benchmark::arguments& options, int rank, int ranks) {
         const long size = options.number("--mebibytes", 1536), count_of_rounds = options.number("--rounds", 9);
         const auto tensors = static_cast<int>(options.number("--tensors", 40));
         const std::string folder = options.text("--folder", ".") + "/zero-benchmark-checkpoint";
@@ -224,7 +219,6 @@ int main(int count, char** texts) {
         row("async pause", measurement::pause, "memcpy", measurement::memory_copy);
         row("async save", measurement::whole, "raw write", measurement::raw_write);
         row("load", measurement::load, "raw read", measurement::raw_read);
-        if (rank == 0) report.print(options.has("--json"));
-    }
-    MPI_Finalize();
+        return report;
+    });
 }

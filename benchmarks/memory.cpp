@@ -8,7 +8,7 @@
 #include <fstream>
 #include <memory>
 
-#include "support/measure.hpp"
+#include "support/mpi_main.hpp"
 #include "support/subject.hpp"
 
 namespace {
@@ -76,12 +76,7 @@ reading measure(dtype type, int stage, std::int64_t count, int tensors) {
 }  // namespace
 
 int main(int count, char** texts) {
-    MPI_Init(&count, &texts);
-    int rank = 0, ranks = 1;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    {
-        const benchmark::arguments options(count, texts);
+    return benchmark::mpi_main(count, texts, [](const benchmark::arguments& options, int rank, int ranks) {
         const long size = options.number("--mebibytes", 64);
         const std::string only = options.text("--type", "");
         benchmark::report report("memory: the ledger against the growth of PSS after three steps, worst rank");
@@ -110,7 +105,6 @@ int main(int count, char** texts) {
                             {"within", worst.off <= allowed ? "yes" : "NO"}});
             }
         }
-        if (rank == 0) report.print(options.has("--json"));
-    }
-    MPI_Finalize();
+        return report;
+    });
 }

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <memory>
 
-#include "support/measure.hpp"
+#include "support/mpi_main.hpp"
 #include "support/peer.hpp"
 #include "support/subject.hpp"
 
@@ -189,11 +189,7 @@ private:
 }  // namespace
 
 int main(int count, char** texts) {
-    MPI_Init(&count, &texts);
-    int rank = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    {
-        const benchmark::arguments options(count, texts);
+    return benchmark::mpi_main(count, texts, [](const benchmark::arguments& options, int, int) {
         std::vector<long> sizes{1, 64};
         if (options.has("--full")) sizes = {1, 4, 16, 64};
         if (const long only = options.number("--mebibytes", 0)) sizes = {only};
@@ -220,7 +216,6 @@ int main(int count, char** texts) {
                 }
             }
         }
-        if (rank == 0) report.print(options.has("--json"));
-    }
-    MPI_Finalize();
+        return report;
+    });
 }

@@ -100,8 +100,7 @@ progress_state progress_of(const run_state& saved, const optimizer::loss_scale_r
     made.lr = saved.lr;
     // A scale travels between runs that both move it. Elsewhere this context's own rules hold: gradients that nobody
     // scaled would be divided by it. (Only a moving scale counts iterations.)
-    const bool moves = rules.enabled && rules.fixed == 0;
-    made.scale = moves && saved.iteration > 0 ? optimizer::loss_scale::snapshot{saved.scale, saved.hysteresis,
+    made.scale = rules.moves() && saved.iteration > 0 ? optimizer::loss_scale::snapshot{saved.scale, saved.hysteresis,
                                                                                 saved.iteration, saved.last_overflow}
                                               : optimizer::loss_scale(rules).state();
     return made;

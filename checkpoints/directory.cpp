@@ -49,15 +49,19 @@ std::int64_t last_change(const files::disk& disk, const std::string& path) {
 }
 
 void discard(const files::disk& disk, const std::string& directory, const std::string& path) {
-    const std::string trash = trash_path(directory, new_uuid());  // a half-removed checkpoint must not look like one
-    disk.rename(path, trash);
-    disk.remove_tree(trash);
+    disk.remove_tree(move_to_trash(disk, directory, path));
 }
 
 }  // namespace
 
+std::string move_to_trash(const files::disk& disk, const std::string& directory, const std::string& path) {
+    const std::string trash = trash_path(directory, new_uuid());
+    disk.rename(path, trash);
+    return trash;
+}
+
 void check_tag(const std::string& tag) {
-    const bool right = !tag.empty() && tag.size() <= 255 && tag.front() != '.' && tag != "LATEST" &&
+    const bool right = !tag.empty() && tag.size() <= 255 && tag.front() != '.' && tag != latest_name &&
                        tag.find('/') == std::string::npos && tag.find('\0') == std::string::npos;
     require(
         right, code::argument,

@@ -18,6 +18,10 @@ std::string time_text();  // now, UTC, ISO 8601
 
 std::string staging_path(const std::string& directory, const std::string& uuid);
 std::string trash_path(const std::string& directory, const std::string& uuid);
+inline constexpr const char* latest_name = "LATEST";  // a file that names the newest checkpoint
+
+// Out of the way under another name, which is returned: a half-removed checkpoint must not look like one.
+std::string move_to_trash(const files::disk& disk, const std::string& directory, const std::string& path);
 
 struct candidate {
     std::string tag;

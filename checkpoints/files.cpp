@@ -65,12 +65,12 @@ int uninterrupted(Call call) {
     }
 }
 
+}  // namespace
+
 std::string parent_of(const std::string& path) {
     const std::size_t slash = path.rfind('/');
     return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
-
-}  // namespace
 
 const char* name(action what) noexcept {
     return wording_of(what).name;

@@ -118,5 +118,6 @@ private:
 };
 
 std::string join(const std::string& directory, const std::string& name);
+std::string parent_of(const std::string& path);  // "." where it names no folder
 
 }  // namespace zero::files

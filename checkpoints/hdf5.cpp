@@ -123,6 +123,13 @@ std::vector<unsigned char> fill_value(dtype which) {
     return {};
 }
 
+list link_list() {
+    list made(H5Pcreate(H5P_LINK_CREATE), "create a link list");
+    ask(H5Pset_create_intermediate_group(made.get(), 1), "create groups on the way");
+    ask(H5Pset_char_encoding(made.get(), H5T_CSET_UTF8), "set the characters of names");
+    return made;
+}
+
 space make_space(std::span<const std::int64_t> dims) {
     if (dims.empty()) return {H5Screate(H5S_SCALAR), "create a space"};
     const std::vector<hsize_t> extents(dims.begin(), dims.end());

@@ -75,6 +75,8 @@ using list = handle<H5Pclose>;
 type file_type(dtype which);
 std::vector<unsigned char> fill_value(dtype which);  // NaN, or the least integer: no value that looks like data
 
+list link_list();  // makes groups on the way; names are UTF-8
+
 space make_space(std::span<const std::int64_t> dims);  // scalar for no dims
 
 // Gives objects attributes; the types behind them are made once.

@@ -5,7 +5,9 @@
 
 #include "boxes.hpp"
 #include "hdf5.hpp"
+#include "hdf5_tensor.hpp"
 #include "paths.hpp"
+#include "vector_paths.hpp"
 
 namespace zero::checkpoint {
 namespace {
@@ -13,8 +15,6 @@ namespace {
 class builder {
 public:
     builder(const manifest& what, const scalars& values) : what_(what), values_(values) {
-        hdf5::ask(H5Pset_create_intermediate_group(links_.get(), 1), "create groups on the way");
-        hdf5::ask(H5Pset_char_encoding(links_.get(), H5T_CSET_UTF8), "set the characters of names");
         for (const extent& part : what.extents) {
             std::int64_t& count = dataset_counts_[{part.file, part.dataset}];
             count = std::max(count, part.first + part.count);
@@ -35,8 +35,6 @@ public:
     }
 
 private:
-    std::string root(int model) const { return what_.head.model_ranks > 1 ? formatted("/model-{}/", model) : "/"; }
-
     void make_group(const std::string& path) {
         const hdf5::group made(H5Gcreate2(image_.file(), path.c_str(), links_.get(), H5P_DEFAULT, H5P_DEFAULT),
                                "create a group");
@@ -70,35 +68,9 @@ private:
     }
 
     void put_tensors(int model) {
-        std::vector<const tensor_entry*> tensors;
-        std::vector<std::string> names, states;
-        std::set<std::string> known;
-        for (const tensor_entry& tensor : what_.tensors) {
-            if (tensor.model != model) continue;
-            tensors.push_back(&tensor);
-            names.push_back(tensor.name);
-            for (const vector_entry& vector : tensor.vectors)
-                if (vector.state != "value" && known.insert(vector.state).second) states.push_back(vector.state);
-        }
-        make_group(root(model) + "parameters");
-        make_group(root(model) + "states");
-        const std::vector<std::string> paths = dataset_paths(names);
-        const std::vector<std::string> state_paths = unambiguous(states);
-        for (std::size_t k = 0; k < tensors.size(); ++k)
-            for (const vector_entry& vector : tensors[k]->vectors) {
-                std::string path = root(model) + "parameters/" + paths[k];
-                for (std::size_t s = 0; s < states.size(); ++s)
-                    if (states[s] == vector.state) path = root(model) + "states/" + state_paths[s] + "/" + paths[k];
-                put_vector(path, *tensors[k], vector);
-            }
-    }
-
-    // A state is a group that holds tensors: with '/' in its name it could lie inside another state's.
-    static std::vector<std::string> unambiguous(std::vector<std::string> states) {
-        for (std::string& state : states)
-            for (char& letter : state)
-                if (letter == '/') letter = '.';
-        return dataset_paths(states);
+        make_group(root_of(what_, model) + "parameters");
+        make_group(root_of(what_, model) + "states");
+        for (const placed_vector& one : vectors_of(what_, model)) put_vector(one.path, *one.tensor, *one.vector);
     }
 
     void put_vector(const std::string& path, const tensor_entry& tensor, const vector_entry& vector) {
@@ -111,11 +83,7 @@ private:
             hdf5::ask(H5Dwrite(made.get(), stored.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, value->second.data()),
                       "write a scalar");
         }
-        attributes_.put(made.get(), "name", tensor.name);
-        attributes_.put(made.get(), "dtype", std::string(name(tensor.type)));
-        attributes_.put(made.get(), "group", static_cast<std::int64_t>(tensor.group));
-        attributes_.put(made.get(), "storage_order", std::string("row-major"));
-        attributes_.put(made.get(), "uuid", what_.head.uuid);
+        describe(attributes_, made.get(), tensor, what_.head.uuid);
         if (vector.state == "value")
             attributes_.put(made.get(), "holds",
                             std::string(tensor.frozen                ? "frozen value"
@@ -129,14 +97,14 @@ private:
         for (const attachment_entry& one : what_.attachments)
             if (one.model == model && known.insert(one.name).second) names.push_back(one.name);
         if (names.empty()) return;
-        make_group(root(model) + "attached");
+        make_group(root_of(what_, model) + "attached");
         const std::vector<std::string> paths = dataset_paths(names);
         std::map<std::string, std::string> path_of;
         for (std::size_t k = 0; k < names.size(); ++k) path_of[names[k]] = paths[k];
         for (const attachment_entry& one : what_.attachments) {
             if (one.model != model) continue;
             const std::string folder = one.per_rank ? formatted("per_rank/rank-{:05}/", one.rank) : "replicated/";
-            put_attachment(root(model) + "attached/" + folder + path_of[one.name], one);
+            put_attachment(root_of(what_, model) + "attached/" + folder + path_of[one.name], one);
         }
     }
 
@@ -199,7 +167,7 @@ private:
     std::map<std::pair<int, std::string>, std::int64_t> dataset_counts_;
     hdf5::image image_;
     hdf5::attributes attributes_;
-    hdf5::list links_{H5Pcreate(H5P_LINK_CREATE), "create a link list"};
+    hdf5::list links_ = hdf5::link_list();
 };
 
 }  // namespace

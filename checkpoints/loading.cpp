@@ -183,7 +183,7 @@ private:
     void check_others(const demand& all) {
         std::vector<char> seen(saved_.files.size(), 0);
         for (const auto& [number, items] : all)
-            seen[static_cast<std::size_t>(saved_.extents[static_cast<std::size_t>(number)].file)] = 1;
+            seen[static_cast<std::size_t>(extent_of(number).file)] = 1;
         for (std::size_t file = static_cast<std::size_t>(ranks_.rank()); file < seen.size();
              file += static_cast<std::size_t>(ranks_.size()))
             if (seen[file] == 0) part_reader(disk_, folder_, saved_, static_cast<int>(file));

@@ -1,12 +1,19 @@
 // Names of tensors as paths of HDF5 datasets. A name may contain '/', which makes groups; "w" beside "w/b" would be a
 // dataset and a group at once, so the former gets ".value" added (until it is free).
 #pragma once
+#include <algorithm>
 #include <set>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace zero::checkpoint {
+
+// A state is a group that holds tensors: with '/' in its name it could lie inside another state's.
+inline std::string without_folders(std::string name) {
+    std::replace(name.begin(), name.end(), '/', '.');
+    return name;
+}
 
 inline std::vector<std::string> dataset_paths(std::span<const std::string> names) {
     std::set<std::string> groups, taken;

@@ -25,10 +25,7 @@ public:
         for (const tensor_state& tensor : state.tensors)
             for (const vector_state& vector : tensor.vectors)
                 if (vector.state != "value" && states_.emplace(vector.state, "").second) states.push_back(vector.state);
-        for (std::string kind : states) {
-            std::replace(kind.begin(), kind.end(), '/', '.');
-            kinds.push_back(kind);
-        }
+        for (const std::string& state_name : states) kinds.push_back(without_folders(state_name));
         const std::vector<std::string> paths = dataset_paths(kinds);
         values_ = {paths[0], paths[1]};
         for (std::size_t k = 0; k < states.size(); ++k) states_[states[k]] = paths[k + 2];

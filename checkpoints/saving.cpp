@@ -242,7 +242,7 @@ void saving::tidy() noexcept {
         const std::string final = files::join(what_.directory, what_.tag);
         const std::int64_t now = disk_.look(files::join(final, manifest_name)).modified;
         forget_owner(disk_, what_.directory, uuid_);
-        disk_.replace_text(files::join(what_.directory, "LATEST"), what_.tag + "\n");
+        disk_.replace_text(files::join(what_.directory, latest_name), what_.tag + "\n");
         retain(disk_, what_.directory, what_.tag, what_.keep_last, what_.keep_every);
         remove_stale(disk_, what_.directory, now);
     } catch (const std::exception& problem) {

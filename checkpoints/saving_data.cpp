@@ -148,10 +148,7 @@ void saving::take_copies(std::byte* to) {
         to = files::file::aligned(to, plan_.skeleton.extents[number++].offset);
         for (stream_piece& part : run.pieces) {
             const std::int64_t bytes = part.count * size_of(run.type);
-            if (past_caches)
-                stream_copy(to, part.data, bytes);
-            else
-                std::copy_n(static_cast<const std::byte*>(part.data), bytes, to);
+            copy_either_way(to, part.data, bytes, past_caches);
             part.data = to;
             to += bytes;
         }

@@ -1,20 +1,17 @@
 // Starting and joining of threads.hpp.
 #include "threads.hpp"
 
-#include <signal.h>
-
 #include <algorithm>
 #include <deque>
 #include <system_error>
 
+#include "core/deaf.hpp"
 #include "core/floating_point.hpp"
 
 namespace zero::checkpoint {
 
 bool helper::start(std::function<void()> work) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);  // the thread inherits it: signals are the program's own
+    const deaf the_thread_too;
     try {
         thread_ = std::thread([this, work = std::move(work)] {
             const floating_point_guard usual_environment;
@@ -28,7 +25,6 @@ bool helper::start(std::function<void()> work) {
         started_ = true;
     } catch (const std::system_error&) {
     }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
     return started_;
 }
 

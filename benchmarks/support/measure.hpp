@@ -1,6 +1,6 @@
 // What every benchmark shares: rounds in which all variants take turns, quantiles of times and of ratios taken inside a
-// round, and one result printed as a table or as JSON. Not here: MPI (a variant may contain barriers; the caller gives
-// times of the slowest rank through `rounds::add`).
+// round, and one result printed as a table or as JSON. Not here: MPI (mpi_main.hpp; a
+// variant may contain barriers; the caller gives times of the slowest rank through `rounds::add`).
 #pragma once
 #include <algorithm>
 #include <chrono>

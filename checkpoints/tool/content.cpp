@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "checkpoints/threads.hpp"
 #include "checkpoints/verify.hpp"
 #include "tool.hpp"
 
@@ -10,7 +11,7 @@ namespace zero::tool {
 namespace {
 
 constexpr std::size_t most_open = 64;  // descriptors are few where jobs are large
-constexpr std::int64_t request_bytes = std::int64_t{8} << 20;
+using checkpoint::request_bytes;
 
 }  // namespace
 
@@ -19,8 +20,8 @@ content::content(const std::string& path) : folder_(checkpoint_at(path)) {
     what_ = checkpoint::read_manifest(disk_, folder_);
 }
 
-std::string content::shown_name(const checkpoint::tensor_entry& of) const {
-    return what_.head.model_ranks > 1 ? formatted("model-{}/{}", of.model, of.name) : of.name;
+std::string shown_name(const checkpoint::manifest& in, const checkpoint::tensor_entry& of) {
+    return in.head.model_ranks > 1 ? formatted("model-{}/{}", of.model, of.name) : of.name;
 }
 
 const checkpoint::part_reader& content::part(int number) {

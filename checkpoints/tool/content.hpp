@@ -11,6 +11,9 @@ namespace zero::tool {
 
 constexpr std::int64_t chunk_elements = std::int64_t{1} << 20;  // so many are in memory at a time
 
+// With "model-<m>/" where the model is split.
+std::string shown_name(const checkpoint::manifest& in, const checkpoint::tensor_entry& of);
+
 class content {
 public:
     explicit content(const std::string& path);  // a checkpoint or a folder of them; throws where there is none
@@ -19,7 +22,7 @@ public:
 
     const std::string& folder() const noexcept { return folder_; }
     const checkpoint::manifest& what() const noexcept { return what_; }
-    std::string shown_name(const checkpoint::tensor_entry& of) const;  // with "model-<m>/" where the model is split
+    std::string shown_name(const checkpoint::tensor_entry& of) const { return tool::shown_name(what_, of); }
 
     // Elements first .. first+count-1 of the flattened tensor, as `type`.
     void read(const checkpoint::vector_entry& from, std::int64_t first, std::int64_t count, dtype type, std::byte* to);

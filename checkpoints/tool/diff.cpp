@@ -6,6 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "checkpoints/reshard.hpp"
 #include "content.hpp"
 #include "progress.hpp"
 #include "tensor/registry.hpp"
@@ -77,25 +78,19 @@ private:
         note("group", a.group, b.group);
         note("frozen", a.frozen, b.frozen);
         for (const auto& vector : a.vectors) {
-            const auto* other = find(b, vector.state);
+            const auto* other = checkpoint::find_vector(b, vector.state);
             if (other == nullptr)
                 values.push_back({{"state", vector.state}, {"only_in", "A"}});
             else if (a.dims == b.dims)
                 compare_values(values, vector, *other, a.count);
         }
         for (const auto& vector : b.vectors)
-            if (find(a, vector.state) == nullptr) values.push_back({{"state", vector.state}, {"only_in", "B"}});
+            if (checkpoint::find_vector(a, vector.state) == nullptr) values.push_back({{"state", vector.state}, {"only_in", "B"}});
         if (!values.empty()) entry["values"] = values;
         if (entry.size() > 1)
             entries_.push_back(entry);
         else
             ++same_;
-    }
-
-    static const checkpoint::vector_entry* find(const checkpoint::tensor_entry& in, const std::string& state) {
-        for (const auto& one : in.vectors)
-            if (one.state == state) return &one;
-        return nullptr;
     }
 
     void compare_values(json& values, const checkpoint::vector_entry& a, const checkpoint::vector_entry& b,

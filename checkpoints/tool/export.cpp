@@ -41,7 +41,7 @@ std::vector<item> items_of(const content& from, const options& what) {
         for (const auto& vector : tensor.vectors) {
             const bool value = vector.state == "value";
             if (!value && !what.states) continue;
-            const std::string name = (value ? "" : "states/" + vector.state + "/") + from.shown_name(tensor);
+            const std::string name = (value ? "" : safetensors::states_prefix + vector.state + "/") + from.shown_name(tensor);
             require(names.insert(name).second, code::unsupported,
                     "two tensors would be called \"{}\" in a safetensors file: export without --states", name);
             all.push_back({name, &tensor, &vector, value ? value_type(what.type, tensor, vector) : vector.type});

@@ -2,10 +2,9 @@
 // the file out in memory; the data are streamed to its offsets. Attached arrays are not in it.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "checkpoints/hdf5.hpp"
-#include "checkpoints/paths.hpp"
+#include "checkpoints/hdf5_tensor.hpp"
+#include "checkpoints/vector_paths.hpp"
 #include "content.hpp"
 #include "new_file.hpp"
 #include "progress.hpp"
@@ -27,10 +26,10 @@ public:
         hdf5::ask(H5Pset_alloc_time(creation_.get(), H5D_ALLOC_TIME_EARLY), "set the time of allocation");
         hdf5::ask(H5Pset_fill_time(creation_.get(), H5D_FILL_TIME_NEVER), "set the time of filling");
         hdf5::ask(H5Pset_obj_track_times(creation_.get(), false), "leave times out");
-        hdf5::ask(H5Pset_create_intermediate_group(links_.get(), 1), "create groups on the way");
-        hdf5::ask(H5Pset_char_encoding(links_.get(), H5T_CSET_UTF8), "set the characters of names");
         put_run();
-        for (int model = 0; model < from.what().head.model_ranks; ++model) put_model(model, states);
+        for (int model = 0; model < from.what().head.model_ranks; ++model)
+            for (const checkpoint::placed_vector& one : checkpoint::vectors_of(from.what(), model))
+                if (states || one.vector->state == "value") put(one.path, *one.tensor, *one.vector);
         image_.finish();
     }
     hdf5::image& image() noexcept { return image_; }
@@ -52,45 +51,13 @@ private:
                                     "checksums that zero-ckpt verify could compare."));
     }
 
-    void put_model(int model, bool states) {
-        const std::string root = from_.what().head.model_ranks > 1 ? formatted("/model-{}/", model) : "/";
-        std::vector<std::string> kinds, names;
-        for (const auto& tensor : from_.what().tensors) {
-            if (tensor.model != model) continue;
-            names.push_back(tensor.name);
-            for (const auto& vector : tensor.vectors)
-                if (vector.state != "value" && std::find(kinds.begin(), kinds.end(), vector.state) == kinds.end())
-                    kinds.push_back(vector.state);
-        }
-        const std::vector<std::string> paths = checkpoint::dataset_paths(names);
-        std::vector<std::string> folders = kinds;
-        for (std::string& one : folders) std::replace(one.begin(), one.end(), '/', '.');
-        folders = checkpoint::dataset_paths(folders);
-        std::size_t number = 0;
-        for (const auto& tensor : from_.what().tensors) {
-            if (tensor.model != model) continue;
-            const std::string& path = paths[number++];
-            for (const auto& vector : tensor.vectors) {
-                const auto kind = std::find(kinds.begin(), kinds.end(), vector.state) - kinds.begin();
-                if (vector.state == "value")
-                    put(root + "parameters/" + path, tensor, vector);
-                else if (states)
-                    put(root + "states/" + folders[static_cast<std::size_t>(kind)] + "/" + path, tensor, vector);
-            }
-        }
-    }
-
     void put(const std::string& path, const checkpoint::tensor_entry& tensor, const checkpoint::vector_entry& vector) {
         const hdf5::type stored = hdf5::file_type(vector.type);
         const hdf5::space space = hdf5::make_space(tensor.dims);
         const hdf5::dataset made(H5Dcreate2(image_.file(), path.c_str(), stored.get(), space.get(), links_.get(),
                                             creation_.get(), H5P_DEFAULT),
                                  "create a dataset");
-        attributes_.put(made.get(), "name", tensor.name);
-        attributes_.put(made.get(), "dtype", std::string(name(tensor.type)));
-        attributes_.put(made.get(), "group", static_cast<std::int64_t>(tensor.group));
-        attributes_.put(made.get(), "storage_order", std::string("row-major"));
-        attributes_.put(made.get(), "uuid", from_.what().head.uuid);
+        checkpoint::describe(attributes_, made.get(), tensor, from_.what().head.uuid);
         if (tensor.count == 0) return;
         const haddr_t offset = H5Dget_offset(made.get());
         if (offset == HADDR_UNDEF) hdf5::failed("tell the offset of a dataset");
@@ -101,7 +68,7 @@ private:
     const hdf5::session session_;
     hdf5::image image_;
     hdf5::list creation_{H5Pcreate(H5P_DATASET_CREATE), "create a creation list"};
-    hdf5::list links_{H5Pcreate(H5P_LINK_CREATE), "create a link list"};
+    hdf5::list links_ = hdf5::link_list();
     hdf5::attributes attributes_;
     std::vector<placed> tensors_;
 };

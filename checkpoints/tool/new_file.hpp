@@ -37,8 +37,7 @@ public:
         to_.close();
         disk_.rename_exclusive(partial_, path_);
         done_ = true;
-        const std::size_t cut = path_.rfind('/');
-        disk_.sync_directory(cut == std::string::npos ? "." : cut == 0 ? "/" : path_.substr(0, cut));
+        disk_.sync_directory(files::parent_of(path_));
     }
 
 private:

@@ -10,7 +10,7 @@ namespace zero::tool {
 namespace {
 
 std::string latest_of(const files::disk& disk, const std::string& directory) {
-    const std::string path = files::join(directory, "LATEST");
+    const std::string path = files::join(directory, checkpoint::latest_name);
     if (!disk.look(path).exists) return "";
     const std::string text = disk.read_text(path, 4096);
     return text.substr(0, text.find('\n'));
@@ -48,8 +48,7 @@ int prune(const options& what) {
         const bool every = what.keep_every > 0 && one.head->step % what.keep_every == 0;
         if (first || every || one.tag == latest) continue;
         if (!what.dry_run) {
-            const std::string trash = checkpoint::trash_path(what.path, checkpoint::new_uuid());
-            disk.rename(folder, trash);
+            const std::string trash = checkpoint::move_to_trash(disk, what.path, folder);
             disk.sync_directory(what.path);
             disk.remove_tree(trash);
         }

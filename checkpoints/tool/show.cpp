@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "checkpoints/verify.hpp"
+#include "content.hpp"
 #include "progress.hpp"
 #include "statistics.hpp"
 #include "tensor/registry.hpp"
@@ -77,7 +78,7 @@ void print_tree(const manifest& what, const std::vector<statistics>& numbers) {
     std::string open;
     std::size_t number = 0;
     for (const checkpoint::tensor_entry& one : what.tensors) {
-        const std::string path = what.head.model_ranks > 1 ? formatted("model-{}/{}", one.model, one.name) : one.name;
+        const std::string path = shown_name(what, one);
         const std::size_t cut = path.rfind('/');
         const std::string folder = cut == std::string::npos ? "" : path.substr(0, cut + 1);
         if (folder != open && !folder.empty()) fmt::print("  {}\n", folder);

@@ -95,7 +95,7 @@ public:
     virtual void fence() {}  // where memory is shared: what every rank wrote there before, all ranks see afterwards
 
     // Threads that help with sums and copies. It outlives the operations.
-    virtual void employ(crew* threads) noexcept { threads_ = threads; }
+    void employ(crew* threads) noexcept { threads_ = threads; }
 
     // For a communicator on top of this one.
     virtual bool on_one_node() { return size() == 1; }        // collective
@@ -104,10 +104,6 @@ public:
 protected:
     traffic sent_;
     crew* threads_ = nullptr;
-    void share(std::int64_t total, std::int64_t grain, const crew::piece& part) {
-        if (threads_ != nullptr) threads_->share(total, grain, part);
-        else if (total > 0) part(0, 0, total);
-    }
 };
 
 struct mpi_options {

@@ -28,15 +28,17 @@ public:
     mpi(MPI_Comm given, const mpi_options& options)
         : largest_count_(count_limit(options.largest_count)),
           own_(given),
-          nodes_(find_nodes(own_.get(), options.node_size)),
-          exchange_(own_.get(), nodes_, largest_count_, sent_.reduce_bytes) {
+          around_(find_nodes(own_.get(), options.node_size)),
+          exchange_(own_.get(), around_.nodes, largest_count_, sent_.reduce_bytes) {
         check(MPI_Comm_rank(own_.get(), &rank_), "MPI_Comm_rank");
     }
 
     int rank() const noexcept override { return rank_; }
-    int size() const noexcept override { return nodes_.ranks; }
-    const partition::topology& nodes() const noexcept override { return nodes_; }
-    bool on_one_node() override { return nodes_.nodes == 1 && ranks_of_node(own_.get()) == nodes_.ranks; }
+    int size() const noexcept override { return around_.nodes.ranks; }
+    const partition::topology& nodes() const noexcept override { return around_.nodes; }
+    bool on_one_node() override {
+        return around_.nodes.nodes == 1 && (around_.asked ? around_ : ask_mpi(own_.get())).on_node == size();
+    }
     void meanwhile(std::function<bool()> work) override { meanwhile_ = std::move(work); }
 
     std::unique_ptr<operation> start_reduce_scatter(reduce_scatter_request what) override;
@@ -80,7 +82,7 @@ private:
 
     std::int64_t largest_count_;
     own_communicator own_;
-    partition::topology nodes_;
+    neighbourhood around_;
     exchange exchange_;
     std::function<bool()> meanwhile_;
     int rank_ = 0;

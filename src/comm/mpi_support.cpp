@@ -90,32 +90,36 @@ void request_set::drop() noexcept {
     requests_.clear();
 }
 
-int ranks_of_node(MPI_Comm comm) {
-    int rank = 0, on_node = 1;
+neighbourhood ask_mpi(MPI_Comm comm) {
+    int rank = 0;
     check(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
+    neighbourhood seen;
+    seen.asked = true;
     const node_communicator node(comm, rank);
-    check(MPI_Comm_size(node.get(), &on_node), "MPI_Comm_size");
-    return on_node;
+    check(MPI_Comm_rank(node.get(), &seen.local), "MPI_Comm_rank");
+    check(MPI_Comm_size(node.get(), &seen.on_node), "MPI_Comm_size");
+    return seen;
 }
 
-partition::topology find_nodes(MPI_Comm comm, int node_size) {
+neighbourhood find_nodes(MPI_Comm comm, int node_size) {
     require(node_size >= 0, code::argument, "libzero.node_size is {}: give the ranks per node, or 0 to find them",
             node_size);
-    int rank = 0, ranks = 0, local = 0, on_node = 1;
+    int rank = 0, ranks = 0;
     check(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
     check(MPI_Comm_size(comm, &ranks), "MPI_Comm_size");
-    if (node_size > 0) return {ranks, ranks % node_size == 0 ? ranks / node_size : 1};
-    {
-        const node_communicator node(comm, rank);
-        check(MPI_Comm_rank(node.get(), &local), "MPI_Comm_rank");
-        check(MPI_Comm_size(node.get(), &on_node), "MPI_Comm_size");
+    if (node_size > 0) {
+        neighbourhood by_fiat;
+        by_fiat.nodes = {ranks, ranks % node_size == 0 ? ranks / node_size : 1};
+        return by_fiat;
     }
+    neighbourhood seen = ask_mpi(comm);
     // Node by node means that the local rank counts on with the rank.
-    const bool regular = ranks % on_node == 0 && local == rank % on_node;
-    int seen[3] = {regular ? 0 : 1, on_node, -on_node}, worst[3] = {0, 0, 0};
-    check(MPI_Allreduce(seen, worst, 3, MPI_INT, MPI_MAX, comm), "MPI_Allreduce");
+    const bool regular = ranks % seen.on_node == 0 && seen.local == rank % seen.on_node;
+    int mine[3] = {regular ? 0 : 1, seen.on_node, -seen.on_node}, worst[3] = {0, 0, 0};
+    check(MPI_Allreduce(mine, worst, 3, MPI_INT, MPI_MAX, comm), "MPI_Allreduce");
     const bool equal_nodes = worst[0] == 0 && worst[1] == -worst[2];
-    return {ranks, equal_nodes ? ranks / on_node : 1};
+    seen.nodes = {ranks, equal_nodes ? ranks / seen.on_node : 1};
+    return seen;
 }
 
 }  // namespace zero::comm

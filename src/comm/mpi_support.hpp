@@ -70,7 +70,12 @@ constexpr int tag_of(kind which, std::int64_t sequence) noexcept {
 
 // Nodes as MPI sees them, or by fiat; anything but equal nodes numbered one after the other is one flat node.
 // Collective.
-partition::topology find_nodes(MPI_Comm comm, int node_size);
-int ranks_of_node(MPI_Comm comm);  // that share memory with this rank, as MPI sees it. Collective
+struct neighbourhood {
+    partition::topology nodes;
+    bool asked = false;  // MPI was: the rest holds
+    int local = 0, on_node = 1;  // this rank among those of its node, and how many these are
+};
+neighbourhood ask_mpi(MPI_Comm comm);  // only what MPI sees. Collective
+neighbourhood find_nodes(MPI_Comm comm, int node_size);
 
 }  // namespace zero::comm

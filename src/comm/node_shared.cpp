@@ -1,9 +1,8 @@
 // The ranks of one node, through memory that all of them see: an owner reads every contribution where it lies and sums them
-// in rank order in one pass, a gather copies from where the parts lie, or through a few pieces of shared memory that stay in
-// the caches, and small reductions are flags. Texts and broadcasts
-// go over the plain communicator underneath. Every wait moves the sums on, as in mpi.cpp.
+// in rank order in one pass, a gather copies from where the parts lie, or through a few pieces of shared memory, and small
+// reductions are flags. Texts and broadcasts go over the plain communicator underneath. Every wait moves the sums on, as in
+// mpi.cpp.
 #include <algorithm>
-#include <cstring>
 #include <deque>
 #include <exception>
 #include <functional>
@@ -37,10 +36,6 @@ public:
         plain_->meanwhile([this] { return advance(); });
     }
 
-    void employ(crew* threads) noexcept override {
-        threads_ = threads;
-        plain_->employ(threads);
-    }
     int rank() const noexcept override { return rank_; }
     int size() const noexcept override { return ranks_; }
     const partition::topology& nodes() const noexcept override { return plain_->nodes(); }
@@ -228,7 +223,7 @@ void node_shared::sum(const reduction& one) {
         types[static_cast<std::size_t>(rank)] = offer.type;
         starts[static_cast<std::size_t>(rank)] = memory_->at(offer.offset) + rank_ * what.slice * size_of(offer.type);
     }
-    share(what.slice, tile, [&](int member, std::int64_t begin, std::int64_t length) {
+    share(threads_, what.slice, tile, [&](int member, std::int64_t begin, std::int64_t length) {
         std::vector<const void*> sources(ranks);
         for (std::int64_t first = begin; first < begin + length; first += tile) {
             const std::int64_t count = std::min(tile, begin + length - first);
@@ -297,9 +292,7 @@ void node_shared::reserve(ledger& book, std::int64_t largest_slice_bytes) {
     staging_ = buffer();
     counted_ = buffer(book, purpose::communication, sizeof(node_flags), reinterpret_cast<std::byte*>(mine_), board_);
     piece_ = piece_bytes(largest_slice_bytes);
-    auto taken = memory_->take_own(pieces * piece_);
-    std::byte* place = taken->data;
-    staging_ = buffer(book, purpose::communication, pieces * piece_, place, std::move(taken));
+    staging_ = memory_->own_buffer(book, purpose::communication, pieces * piece_);
 }
 
 // The next piece of the own part becomes readable; its place is free when all ranks have taken what lay there before.
@@ -313,8 +306,7 @@ bool node_shared::offer_piece(gathering& one) {
         const std::byte* from = static_cast<const std::byte*>(one.what.own) + done;
         if (!one.what.visible) {
             std::byte* place = staging_.data() + static_cast<std::int64_t>(round % pieces) * piece_;
-            if (one.beyond_caches) stream_copy(place, from, bytes);
-            else std::memcpy(place, from, static_cast<std::size_t>(bytes));
+            copy_either_way(place, from, bytes, one.beyond_caches);
             from = place;
         }
         mine_->part[round % node_flags::slots] = memory_->offset_of(from);
@@ -336,9 +328,7 @@ bool node_shared::take_pieces(gathering& one) {
         if ((one.what.root >= 0 && one.what.root != rank_) || bytes <= 0) continue;
         const std::byte* from = rank == rank_ ? static_cast<const std::byte*>(one.what.own) + done : memory_->at(flags(rank).part[round % node_flags::slots]);
         std::byte* place = static_cast<std::byte*>(to.data) + done;
-        if (place == from) continue;
-        if (one.beyond_caches) stream_copy(place, from, bytes);
-        else std::memcpy(place, from, static_cast<std::size_t>(bytes));
+        if (place != from) copy_either_way(place, from, bytes, one.beyond_caches);
     }
     mine_->copies.publish(round + 1);
     ++one.taken;

@@ -39,8 +39,7 @@ public:
                 if (what_.finished) what_.finished(member, first, parts.count(k));
             }
         };
-        if (threads_ != nullptr) threads_->share(what_.slice, chunk, piece);
-        else piece(0, 0, what_.slice);
+        share(threads_, what_.slice, chunk, piece);
     }
 
 private:

@@ -97,28 +97,27 @@ public:
     }
 
     void environment() {
+        std::set<std::string> known{"ZERO_LOG_LEVEL"};
         for (const option& row : table()) {
             std::string path(row.path);
             const std::size_t star = path.find('*');
-            if (star != std::string::npos) path.replace(star, 1, "0");  // only group 0 exists when a context begins
+            if (star != std::string::npos) {
+                known.insert(environment_name(path));
+                path.replace(star, 1, "0");  // only group 0 exists when a context begins
+            }
             const std::string name = environment_name(path);
+            known.insert(name);
             const char* text = std::getenv(name.c_str());
             if (text == nullptr || *text == '\0') continue;
             const std::string shown = formatted("{} (environment variable {})", path, name);
             target_.accept(path, row, from_text(row, shown, text));
         }
-        misspelt_variables();
+        misspelt_variables(known);
     }
 
 private:
     // Variables that begin like ours and are none of ours.
-    void misspelt_variables() {
-        std::set<std::string> known{"ZERO_LOG_LEVEL"};
-        for (const option& row : table()) {
-            known.insert(environment_name(row.path));
-            if (const std::size_t star = row.path.find('*'); star != std::string_view::npos)
-                known.insert(environment_name(std::string(row.path).replace(star, 1, "0")));
-        }
+    void misspelt_variables(const std::set<std::string>& known) {
         for (char** one = environ; one != nullptr && *one != nullptr; ++one) {
             const std::string_view entry(*one);
             const std::string name(entry.substr(0, std::min<std::size_t>(entry.find('='), 96)));

@@ -2,26 +2,23 @@
 #include "core/crew.hpp"
 
 #include <sched.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <system_error>
 #include <utility>
 
+#include "core/deaf.hpp"
 #include "core/floating_point.hpp"
 
 namespace zero {
 
 crew::crew(int members) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);  // helpers inherit it: signals are the program's own
+    const deaf helpers_too;
     try {
         for (int member = 1; member < members; ++member) helpers_.emplace_back([this, member] { work(member); });
     } catch (const std::system_error&) {
     }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 crew::~crew() {

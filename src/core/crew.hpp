@@ -38,6 +38,12 @@ private:
     std::exception_ptr failed_;
 };
 
+// The same with `threads`; null: the caller does it alone.
+inline void share(crew* threads, std::int64_t total, std::int64_t grain, const crew::piece& part) {
+    if (threads != nullptr) threads->share(total, grain, part);
+    else if (total > 0) part(0, 0, total);
+}
+
 // libzero.threads, or where that is 0 OMP_NUM_THREADS, or 1; never more than the cores that this thread may use.
 int threads_to_use(int wanted);
 

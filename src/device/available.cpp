@@ -6,6 +6,8 @@
 #include <optional>
 #include <sstream>
 
+#include "core/text.hpp"
+
 namespace zero {
 
 namespace {
@@ -80,6 +82,13 @@ std::int64_t available_memory(const std::string& root) {
 
 std::int64_t available_memory() {
     return available_memory("");
+}
+
+std::string shortage(std::int64_t bytes) {
+    constexpr std::int64_t worth_asking = 16 << 20;
+    if (bytes < worth_asking) return "";
+    const std::int64_t available = available_memory();
+    return bytes > available ? formatted("{} bytes are available", available) : "";
 }
 
 }  // namespace zero

@@ -12,4 +12,7 @@ std::int64_t available_memory();
 // The same over another root than "/" (tests).
 std::int64_t available_memory(const std::string& root);
 
+// Why so many bytes will not be had: "... bytes are available"; empty where they will. Small sizes are not asked for.
+std::string shortage(std::int64_t bytes);
+
 }  // namespace zero

@@ -12,6 +12,7 @@
 
 #include "core/error.hpp"
 #include "device/available.hpp"
+#include "device/pages.hpp"
 
 namespace zero {
 
@@ -21,12 +22,7 @@ constexpr std::int64_t mebibyte = 1 << 20;
 constexpr std::int64_t smallest_mapping = mebibyte / 4;
 constexpr std::int64_t huge_page = 2 * mebibyte;
 constexpr std::int64_t aligned_to_huge_pages = 16 * mebibyte;  // from here on; smaller ones would waste address space
-constexpr std::int64_t worth_a_forecast = 16 * mebibyte;       // from here on the machine is asked first
 constexpr std::int64_t cache_line = 64;
-
-std::int64_t round_up(std::int64_t value, std::int64_t unit) noexcept {
-    return (value + unit - 1) / unit * unit;
-}
 
 // Where a buffer starts in its first page. Streams that start at equal places in their pages get in each other's way in
 // the nearest cache (stores seem to hit loads 4096 bytes away), and an update reads and writes five at a time.
@@ -45,9 +41,7 @@ std::int64_t stagger(const std::byte* mapping) noexcept {
 void check_size(purpose why, std::int64_t bytes) {
     require(bytes >= 0, code::memory, "a buffer of {} bytes for {} is impossible: the sizes behind it overflowed",
             bytes, name(why));
-    if (bytes < worth_a_forecast) return;
-    const std::int64_t available = available_memory();
-    if (bytes > available) refuse(why, bytes, formatted("{} bytes are available", available));
+    if (const std::string lacking = shortage(bytes); !lacking.empty()) refuse(why, bytes, lacking);
 }
 
 // A mapping whose start is a multiple of `unit`: maps more and gives the ends back. Null when refused.
@@ -65,11 +59,9 @@ std::byte* map_aligned(std::int64_t length, std::int64_t unit, std::int64_t page
     return start;
 }
 
-// Makes the kernel take all pages at once where it can (Linux 5.14), which is several times faster than a fault for
-// each; else writes one byte per page. The pages are zero already.
+// All pages at once, else one byte per page. They are zero already.
 void touch(std::byte* data, std::int64_t bytes, std::int64_t page) noexcept {
-    constexpr int populate_write = 23;  // MADV_POPULATE_WRITE, which older headers lack
-    if (::madvise(data, static_cast<std::size_t>(bytes), populate_write) == 0) return;
+    if (populate(data, bytes)) return;
     volatile std::byte* at = data;
     for (std::int64_t offset = 0; offset < bytes; offset += page) at[offset] = std::byte{0};
 }
@@ -81,7 +73,7 @@ buffer::buffer(ledger& book, purpose why, std::int64_t bytes, memory_kind kind) 
     if (bytes == 0) return;
     // Locking works on pages, so pinned memory never shares a page with the heap.
     if (bytes >= smallest_mapping || kind == memory_kind::pinned) {
-        const std::int64_t page = ::sysconf(_SC_PAGESIZE);
+        const std::int64_t page = page_bytes();
         if (bytes > INT64_MAX - 2 * huge_page) refuse(why, bytes, "more than the address space");
         const bool large = bytes >= aligned_to_huge_pages;
         mapped_ = round_up(bytes + most_stagger, page);

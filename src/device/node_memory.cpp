@@ -13,34 +13,48 @@
 
 #include "core/error.hpp"
 #include "device/available.hpp"
+#include "device/pages.hpp"
 
 namespace zero {
 
 namespace {
 
-const std::int64_t page = ::sysconf(_SC_PAGESIZE);
+const std::int64_t page = page_bytes();
 constexpr std::int64_t gibibyte = std::int64_t{1} << 30;
 constexpr std::int64_t most_address_space = std::int64_t{32} << 40;  // of the 128 TiB that a process has
-constexpr int populate_write = 23;                      // MADV_POPULATE_WRITE, which older headers lack
-
-std::int64_t round_up(std::int64_t value, std::int64_t unit) noexcept { return (value + unit - 1) / unit * unit; }
 
 std::string because(const char* what) { return formatted("{}: {}", what, std::strerror(errno)); }
 
-bool lock_byte(int file, int rank) noexcept {
+struct flock byte_of(int rank) noexcept {
     struct flock lock {};
     lock.l_type = F_WRLCK;
     lock.l_whence = SEEK_SET;
     lock.l_start = rank;
     lock.l_len = 1;
-    return ::fcntl(file, F_SETLK, &lock) == 0;
+    return lock;
 }
+
+std::shared_ptr<node_memory> give_up(int file, std::string& reason, const std::string& why) {
+    reason = why;
+    ::close(file);
+    return nullptr;
+}
+
+constexpr const char* mapping_it = "mapping the memory of the node";
 
 }  // namespace
 
-std::byte* node_memory::map_all(int file, std::int64_t bytes) noexcept {
-    void* all = ::mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
-    return all == MAP_FAILED ? nullptr : static_cast<std::byte*>(all);
+// The file is closed where it cannot be used.
+std::shared_ptr<node_memory> node_memory::map_and_lock(int file, const address& where, int rank, std::string& reason) {
+    const auto all = static_cast<std::size_t>(where.part_bytes * (where.ranks + 1));
+    void* data = ::mmap(nullptr, all, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+    if (data == MAP_FAILED) return give_up(file, reason, because(mapping_it));
+    struct flock lock = byte_of(rank);
+    if (::fcntl(file, F_SETLK, &lock) == 0)
+        return std::shared_ptr<node_memory>(new node_memory(file, static_cast<std::byte*>(data), where, rank));
+    const std::string why = because(mapping_it);
+    ::munmap(data, all);
+    return give_up(file, reason, why);
 }
 
 node_memory::node_memory(int file, std::byte* data, const address& where, int rank)
@@ -59,7 +73,7 @@ std::shared_ptr<node_memory> node_memory::make(int ranks, std::string& reason) {
     address where;
     where.process = ::getpid();
     where.ranks = ranks;
-    const std::int64_t memory = static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
+    const std::int64_t memory = static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * page;
     where.part_bytes = std::min(round_up(std::max(memory, gibibyte), gibibyte), most_address_space / (ranks + 1) / gibibyte * gibibyte);
     std::random_device source;
     where.token = (static_cast<std::uint64_t>(source()) << 32) | source();
@@ -69,16 +83,11 @@ std::shared_ptr<node_memory> node_memory::make(int ranks, std::string& reason) {
         return nullptr;
     }
     where.descriptor = file;
-    const std::int64_t all = where.part_bytes * (ranks + 1);
-    std::byte* data = ::ftruncate(file, all) == 0 && ::fallocate(file, 0, 0, page) == 0 ? map_all(file, all) : nullptr;
-    if (data == nullptr || !lock_byte(file, 0)) {
-        reason = because("mapping the memory of the node");
-        if (data != nullptr) ::munmap(data, static_cast<std::size_t>(all));
-        ::close(file);
-        return nullptr;
-    }
-    std::memcpy(data, &where.token, sizeof where.token);
-    return std::shared_ptr<node_memory>(new node_memory(file, data, where, 0));
+    if (::ftruncate(file, where.part_bytes * (ranks + 1)) != 0 || ::fallocate(file, 0, 0, page) != 0)
+        return give_up(file, reason, because(mapping_it));
+    auto made = map_and_lock(file, where, 0, reason);
+    if (made) std::memcpy(made->data_, &where.token, sizeof where.token);
+    return made;
 }
 
 std::shared_ptr<node_memory> node_memory::open(const address& where, int rank, std::string& reason) {
@@ -88,17 +97,10 @@ std::shared_ptr<node_memory> node_memory::open(const address& where, int rank, s
         reason = because(path.c_str());
         return nullptr;
     }
-    const std::int64_t all = where.part_bytes * (where.ranks + 1);
     std::uint64_t token = 0;
-    const bool same = ::pread(file, &token, sizeof token, 0) == static_cast<ssize_t>(sizeof token) && token == where.token;
-    std::byte* data = same ? map_all(file, all) : nullptr;
-    if (data == nullptr || !lock_byte(file, rank)) {
-        reason = same ? because("mapping the memory of the node") : "the ranks run on different machines or in different containers";
-        if (data != nullptr) ::munmap(data, static_cast<std::size_t>(all));
-        ::close(file);
-        return nullptr;
-    }
-    return std::shared_ptr<node_memory>(new node_memory(file, data, where, rank));
+    if (::pread(file, &token, sizeof token, 0) != static_cast<ssize_t>(sizeof token) || token != where.token)
+        return give_up(file, reason, "the ranks run on different machines or in different containers");
+    return map_and_lock(file, where, rank, reason);
 }
 
 node_memory::~node_memory() {
@@ -145,19 +147,23 @@ std::shared_ptr<const node_memory::stretch> node_memory::take_own(std::int64_t b
     return taken;
 }
 
+buffer node_memory::own_buffer(ledger& book, purpose why, std::int64_t bytes) {
+    auto taken = take_own(bytes);
+    std::byte* place = taken->data;
+    return {book, why, bytes, place, std::move(taken)};
+}
+
 std::shared_ptr<const node_memory::stretch> node_memory::take_common(std::int64_t bytes) { return take(common_, bytes, 0); }
 
 void node_memory::reserve(const std::byte* first, std::int64_t bytes, bool pinned) {
     if (bytes == 0) return;
     const std::int64_t begin = offset_of(first) / page * page, end = round_up(offset_of(first) + bytes, page);
-    constexpr std::int64_t worth_a_forecast = 16 << 20;
-    const std::int64_t available = bytes >= worth_a_forecast ? available_memory() : INT64_MAX;
-    const bool fits = bytes <= available;
-    if (!fits || ::fallocate(file_, 0, begin, end - begin) != 0) {
-        fail(code::memory, "{} bytes of memory that the ranks of a node share could not be had ({}): use more ranks, a higher stage or smaller buckets",
-             bytes, fits ? std::string(std::strerror(errno)) : formatted("{} bytes are available", available));
-    }
-    ::madvise(at(begin), static_cast<std::size_t>(end - begin), populate_write);  // a fault for each page later, where it is unknown
+    std::string lacking = shortage(bytes);
+    if (lacking.empty() && ::fallocate(file_, 0, begin, end - begin) != 0) lacking = std::strerror(errno);
+    require(lacking.empty(), code::memory,
+            "{} bytes of memory that the ranks of a node share could not be had ({}): use more ranks, a higher stage or smaller buckets",
+            bytes, lacking);
+    (void)populate(at(begin), end - begin);  // a fault for each page later, where it is unknown
     if (pinned) (void)::mlock(at(begin), static_cast<std::size_t>(end - begin));
 }
 
@@ -168,11 +174,7 @@ std::byte* node_memory::map_privately(const std::byte* first, std::int64_t bytes
 
 bool node_memory::lives(int rank) const noexcept {
     if (rank == rank_) return true;
-    struct flock lock {};
-    lock.l_type = F_WRLCK;
-    lock.l_whence = SEEK_SET;
-    lock.l_start = rank;
-    lock.l_len = 1;
+    struct flock lock = byte_of(rank);
     return ::fcntl(file_, F_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
 

@@ -39,6 +39,7 @@ public:
     };
     std::shared_ptr<const stretch> take_common(std::int64_t bytes);
     std::shared_ptr<const stretch> take_own(std::int64_t bytes);       // reserved, zero
+    buffer own_buffer(ledger& book, purpose why, std::int64_t bytes);  // the same, booked; bytes > 0
     // Reserves and touches zeros; `first` need not be the start of a page. Throws code::memory.
     void reserve(const std::byte* first, std::int64_t bytes, bool pinned = false);
     void discard(const std::byte* first, std::int64_t bytes) noexcept;  // zeros again; whole pages go back to the system
@@ -55,7 +56,7 @@ private:
         std::multiset<std::int64_t> ends;  // of the stretches in use; the next one lies behind them all
     };
     node_memory(int file, std::byte* data, const address& where, int rank);
-    static std::byte* map_all(int file, std::int64_t bytes) noexcept;
+    static std::shared_ptr<node_memory> map_and_lock(int file, const address& where, int rank, std::string& reason);
     std::shared_ptr<const stretch> take(part& from, std::int64_t bytes, std::int64_t stagger);
     void give_back(part& to, const stretch& what) noexcept;
 

@@ -11,12 +11,13 @@
 #include <cstring>
 
 #include "core/error.hpp"
+#include "device/pages.hpp"
 
 namespace zero {
 
 namespace {
 
-const std::int64_t page = ::sysconf(_SC_PAGESIZE);
+const std::int64_t page = page_bytes();
 
 // Documentation/admin-guide/mm/pagemap.rst: 64 bits for each page of the process.
 constexpr std::uint64_t is_of_a_file = std::uint64_t{1} << 61, is_present = std::uint64_t{1} << 63, is_swapped = std::uint64_t{1} << 62;
@@ -69,9 +70,9 @@ void private_view::refresh(std::int64_t offset, std::int64_t bytes, bool whole_p
     const auto restore = [&](std::int64_t from, std::int64_t to) {
         if (to > from) std::memcpy(data_ + from, original_ + from, static_cast<std::size_t>(to - from));
     };
-    written_pages(offset / page * page, (end + page - 1) / page * page, [&](std::int64_t from, std::int64_t to) {
+    written_pages(offset / page * page, round_up(end, page), [&](std::int64_t from, std::int64_t to) {
         if (whole_pages) return drop(from, to);
-        const std::int64_t inner_from = (std::max(from, offset) + page - 1) / page * page;
+        const std::int64_t inner_from = round_up(std::max(from, offset), page);
         const std::int64_t inner_to = std::max(inner_from, std::min(to, end) / page * page);
         restore(std::max(from, offset), std::min(inner_from, end));
         drop(inner_from, inner_to);

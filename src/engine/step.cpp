@@ -254,7 +254,7 @@ void engine::apply_update(bool written_anywhere, bool copies_open_anywhere) {
     if (run_->overflow) {
         ++run_->skipped;
         // With a loss scale that finds its level this is how it does so.
-        log_->once(settings_.loss_scaling.enabled && settings_.loss_scaling.fixed == 0 ? log_level::info : log_level::warning,
+        log_->once(settings_.loss_scaling.moves() ? log_level::info : log_level::warning,
                    "an update was skipped because a gradient is not finite (\"skipped_steps\" counts them); said once");
         close_window();
         stage_->copies().end_of_step();

@@ -9,10 +9,6 @@ namespace {
 
 constexpr double largest_scale = 0x1p127;  // the caller multiplies an fp32 loss by it: beyond this it is no fp32 number
 
-bool is_dynamic(const loss_scale_rules& rules) noexcept {
-    return rules.enabled && rules.fixed == 0;
-}
-
 }  // namespace
 
 loss_scale::loss_scale(const loss_scale_rules& how) : rules_(how) {
@@ -22,7 +18,7 @@ loss_scale::loss_scale(const loss_scale_rules& how) : rules_(how) {
 }
 
 bool loss_scale::update(bool overflow) noexcept {
-    if (!is_dynamic(rules_)) return true;
+    if (!rules_.moves()) return true;
     bool usable = true;
     if (overflow) {
         if (rules_.hysteresis == 1 || now_.hysteresis == 1) {

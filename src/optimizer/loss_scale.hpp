@@ -13,6 +13,7 @@ struct loss_scale_rules {
     std::int64_t hysteresis = 2;
     bool consecutive_hysteresis = false;
     double minimum = 1;
+    bool moves() const noexcept { return enabled && fixed == 0; }
 };
 
 class loss_scale {

@@ -22,6 +22,8 @@ struct context {
     crew& threads;
 
     bool alone() const noexcept { return ranks.size() == 1; }
+    // Where contributions lie, so that other ranks read them in place; null: in memory of this rank alone.
+    node_memory* read_by_others() const noexcept { return alone() ? nullptr : ranks.shared(); }
     bool exists_once(const partition::bucket& b) const noexcept {
         return partition::exists_once(b, ranks.size(), how.stage, ranks.shared() != nullptr);
     }

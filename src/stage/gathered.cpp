@@ -11,11 +11,10 @@ namespace zero::stage {
 
 // What the caller wrote into an earlier look is gone, but for neighbours in the same page that it holds.
 void* gathered::look(int tensor, bool whole_pages) {
-    const auto& seat = all_.space.where(tensor);
     const auto& t = all_.tensors.at(tensor);
     if (t.count == 0) return nullptr;
     if (!view_) view_ = std::make_unique<private_view>(all_.ranks.shared()->shared_from_this(), *memory_.values_of_node());
-    const std::int64_t at = memory_.place_in_node(seat.bucket) + seat.offset * size_of(t.type);
+    const std::int64_t at = memory_.value(tensor, 0) - memory_.values_of_node()->data;
     view_->refresh(at, t.bytes(), whole_pages);
     return view_->at(at);
 }
@@ -122,11 +121,15 @@ void gathered::look_ahead(std::span<const int> tensors, const wish& agreed) {
     planned_.clear();
 }
 
+void gathered::hold(copy& one) {
+    if (one.holders++ == 0) ++open_;
+}
+
 void* gathered::finish(int tensor) {
     auto& c = copies_.at(tensor);
     if (only_looks()) {
         if (c.holders == 0) c.look = look(tensor, !any_open());
-        ++c.holders;
+        hold(c);
         return c.look;
     }
     if (c.travel) {
@@ -134,7 +137,7 @@ void* gathered::finish(int tensor) {
         c.travel.reset();
         c.ready = true;
     }
-    ++c.holders;
+    hold(c);
     const std::int64_t next = recorded_ ? distance_to_next_use(tensor) : -1;
     c.digest = 0;
     if (c.holders == 1 && next >= 0 && next <= all_.how.max_reuse_distance)  // may stay after release: remember what it is
@@ -206,16 +209,14 @@ void gathered::release(int tensor) {
     const auto found = copies_.find(tensor);
     require(found != copies_.end() && found->second.holders > 0, code::state,
             "'{}' is released but not gathered: every zero_release needs a zero_gather before it", all_.tensors.at(tensor).name);
-    if (--found->second.holders == 0 && found->second.digest == 0) drop(tensor);
+    if (--found->second.holders > 0) return;
+    --open_;
+    if (found->second.digest == 0) drop(tensor);
 }
 
 int gathered::holders(int tensor) const {
     const auto found = copies_.find(tensor);
     return found == copies_.end() ? 0 : found->second.holders;
-}
-
-bool gathered::any_open() const {
-    return std::any_of(copies_.begin(), copies_.end(), [](const auto& entry) { return entry.second.holders > 0; });
 }
 
 // Copies that somebody holds over an update show the new values afterwards, as the arrays of the other stages do.

@@ -39,7 +39,7 @@ public:
     void release(int tensor);                   // code::state when it is not gathered
     int holders(int tensor) const;              // gathers without their release
     bool is_open(int tensor) const { return holders(tensor) > 0; }
-    bool any_open() const;
+    bool any_open() const noexcept { return open_ > 0; }
     void refresh_open();                        // values have changed under copies that somebody holds (collective)
     void end_of_step();                         // closes the record, drops what nobody holds
     void drop_idle();
@@ -54,6 +54,7 @@ private:
         std::uint64_t digest = 0;               // of the values as they arrived, for copies that may be kept
         std::unique_ptr<comm::operation> travel;
     };
+    void hold(copy& one);
     void* look(int tensor, bool whole_pages);   // at the node's values as they are now
     void make_room(int tensor);
     void drop(int tensor);
@@ -71,6 +72,7 @@ private:
     spares spares_;
     std::unique_ptr<private_view> view_;
     std::map<int, copy> copies_;
+    int open_ = 0;                              // copies that somebody holds
     std::vector<int> record_;                   // order of gathers in the first step
     bool recorded_ = false;
     std::size_t cursor_ = 0;                    // the record's entry that the next gather should be

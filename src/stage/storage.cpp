@@ -2,7 +2,6 @@
 #include "stage/storage.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 namespace zero::stage {
 
@@ -17,10 +16,8 @@ memory_kind pinned_if(bool wanted) { return wanted ? memory_kind::pinned : memor
 }  // namespace
 
 buffer visible_buffer(const context& all, std::int64_t bytes) {
-    if (all.alone() || all.ranks.shared() == nullptr || bytes == 0) return {all.book, purpose::communication, bytes};
-    auto memory = all.ranks.shared()->take_own(bytes);
-    std::byte* place = memory->data;
-    return {all.book, purpose::communication, bytes, place, std::move(memory)};
+    if (all.read_by_others() == nullptr || bytes == 0) return {all.book, purpose::communication, bytes};
+    return all.read_by_others()->own_buffer(all.book, purpose::communication, bytes);
 }
 
 bool storage::values_in_library(int bucket) const {
@@ -48,7 +45,7 @@ partition::range storage::gradient_part(int bucket) const {
 void storage::take_values() {
     shelves_.resize(static_cast<std::size_t>(all_.buckets()));
     const auto kind = pinned_if(all_.how.offload_param && all_.how.offload_param_pinned);
-    take_values_of_node();
+    take_values_of_node(kind);
     for (int b = 0; b < all_.buckets(); ++b) {
         if (!values_in_library(b) || exists_once(b)) continue;
         const std::int64_t bytes = values_part(b).count * size_of(all_.bucket(b).type);
@@ -59,24 +56,23 @@ void storage::take_values() {
 }
 
 // All ranks take the same places; each reserves, clears and accounts for its slices.
-void storage::take_values_of_node() {
+void storage::take_values_of_node(memory_kind kind) {
+    const auto bytes_of = [&](int b) { return all_.bucket(b).padded * size_of(all_.bucket(b).type); };  // whole cache lines
     std::int64_t all = 0;
-    for (int b = 0; b < all_.buckets(); ++b) {
-        if (!exists_once(b)) continue;
-        shelves_[static_cast<std::size_t>(b)].place_in_node = all;
-        all += all_.bucket(b).padded * size_of(all_.bucket(b).type);  // a multiple of a cache line
-    }
+    for (int b = 0; b < all_.buckets(); ++b)
+        if (exists_once(b)) all += bytes_of(b);
     if (all == 0) return;
     values_of_node_ = all_.ranks.shared()->take_common(all);
+    std::byte* next = values_of_node_->data;
     for (int b = 0; b < all_.buckets(); ++b) {
-        const auto& bucket = all_.bucket(b);
-        if (!exists_once(b) || bucket.padded == 0) continue;
+        if (!exists_once(b) || bytes_of(b) == 0) continue;
         auto& mine = shelves_[static_cast<std::size_t>(b)];
-        mine.first_value = values_of_node_->data + mine.place_in_node;
-        const std::int64_t width = size_of(bucket.type), bytes = bucket.slice * width;
+        mine.first_value = next;
+        next += bytes_of(b);
+        const std::int64_t width = size_of(all_.bucket(b).type), bytes = all_.bucket(b).slice * width;
         std::byte* slice = mine.first_value + all_.own_slice(b).first * width;
         all_.ranks.shared()->discard(slice, bytes);  // of a commit that failed
-        all_.ranks.shared()->reserve(slice, bytes, all_.how.offload_param && all_.how.offload_param_pinned);
+        all_.ranks.shared()->reserve(slice, bytes, kind == memory_kind::pinned);
         mine.values = buffer(all_.book, purpose::parameters, bytes, slice, values_of_node_);
     }
 }
@@ -103,8 +99,8 @@ void storage::take_gradients() {
     const auto bytes_of = [&](int b) { return gradient_part(b).count * size_of(sum_type(all_.bucket(b).type)); };
     for (int b = 0; b < all_.buckets(); ++b)
         if (trainable(b)) all += bytes_of(b);
-    const bool visible = how_.whole_gradients && !all_.alone() && all_.ranks.shared() != nullptr && all > 0;
-    const auto together = visible ? all_.ranks.shared()->take_own(all) : nullptr;
+    const bool visible = how_.whole_gradients && all_.read_by_others() != nullptr && all > 0;
+    const auto together = visible ? all_.read_by_others()->take_own(all) : nullptr;
     std::byte* next = visible ? together->data : nullptr;
     for (int b = 0; b < all_.buckets(); ++b) {
         if (!trainable(b)) continue;

@@ -51,8 +51,7 @@ public:
 
     // Address of bucket element `offset` in a vector. `state`: index into state_names().
     std::byte* value_at(int bucket, std::int64_t offset) const;     // library memory only
-    std::int64_t place_in_node(int bucket) const { return shelf(bucket).place_in_node; }  // bytes from values_of_node
-    std::shared_ptr<const node_memory::stretch> values_of_node() const { return values_of_node_; }  // null: none exist once
+    const std::shared_ptr<const node_memory::stretch>& values_of_node() const noexcept { return values_of_node_; }  // null: none exist once
     std::byte* gradient_at(int bucket, std::int64_t offset) const;
     std::byte* master_at(int bucket, std::int64_t offset) const;    // 16-bit types only
     std::byte* state_at(int bucket, std::size_t state, std::int64_t offset) const;
@@ -71,10 +70,9 @@ private:
     struct shelf_of_bucket {
         buffer values, gradients, master;
         std::byte* first_value = nullptr;
-        std::int64_t place_in_node = 0;
         std::vector<buffer> states;
     };
-    void take_values_of_node();
+    void take_values_of_node(memory_kind kind);
     void take_gradients();
     const shelf_of_bucket& shelf(int bucket) const { return shelves_[static_cast<std::size_t>(bucket)]; }
 

@@ -44,6 +44,11 @@ void stream_copy(void* to, const void* from, std::int64_t bytes) noexcept {
     std::memcpy(target, source, static_cast<std::size_t>(bytes));
 }
 
+void copy_either_way(void* to, const void* from, std::int64_t bytes, bool past_caches) noexcept {
+    if (past_caches) stream_copy(to, from, bytes);
+    else if (bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
+}
+
 void stream_zeros(void* to, std::int64_t bytes) noexcept {
     auto* target = static_cast<std::byte*>(to);
 #ifdef __SSE2__

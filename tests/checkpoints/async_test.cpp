@@ -314,16 +314,13 @@ TEST_CASE("different calls meet: the save goes on, and is committed later") {
 TEST_CASE("a model over ranks: both communicators join") {
     if (world_size() != 4) return;
     const shared_folder folder;
-    const int row = world_rank() / 2, column = world_rank() % 2;
-    MPI_Comm data = MPI_COMM_NULL, model = MPI_COMM_NULL;
-    MPI_Comm_split(MPI_COMM_WORLD, row, column, &data);
-    MPI_Comm_split(MPI_COMM_WORLD, column, row, &model);
+    const grid ranks(2);
     {
         slow_disk slow;
         if (world_rank() != 3) slow.go = true;
-        engine z(&data, json_for(2, adam, async_on));
-        z.set_model_comm(&model);
-        build(z, 100 + row);
+        engine z(&ranks.data, json_for(2, adam, async_on));
+        z.set_model_comm(&ranks.model);
+        build(z, 100 + ranks.model_rank);
         checkpoint::save(z, folder / "c", "t", slow.disk);
         for (int k = 0; k < 3; ++k) constant_step(z, 1);
         CHECK_FALSE(there(folder / "c/t"));  // rank 3 is slow
@@ -335,6 +332,4 @@ TEST_CASE("a model over ranks: both communicators join") {
         CHECK(code_of([&] { z.close(); }) == code::io);
     }
     CHECK(names_in(folder / "c") == std::set<std::string>{"LATEST", "t"});
-    MPI_Comm_free(&data);
-    MPI_Comm_free(&model);
 }

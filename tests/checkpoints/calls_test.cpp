@@ -258,26 +258,24 @@ TEST_CASE("damage that one rank alone reads is the same error on all, and the ol
 TEST_CASE("a model over ranks: one folder for all, over both communicators") {
     if (world_size() != 4) return;
     const shared_folder folder;
-    const int row = world_rank() / 2, column = world_rank() % 2;
-    MPI_Comm data = MPI_COMM_NULL, model = MPI_COMM_NULL;
-    MPI_Comm_split(MPI_COMM_WORLD, row, column, &data);
-    MPI_Comm_split(MPI_COMM_WORLD, column, row, &model);
-    const std::int64_t count = row == 0 ? 11 : 6;
+    const grid ranks(2);
+    const std::int64_t count = ranks.model_rank == 0 ? 11 : 6;
     std::vector<float> start;
-    for (std::int64_t k = 0; k < count; ++k) start.push_back(static_cast<float>(100 * row + k));
+    for (std::int64_t k = 0; k < count; ++k) start.push_back(static_cast<float>(100 * ranks.model_rank + k));
     for (const int stage : {1, 3}) {
         const std::string place = folder / std::to_string(stage);
         {
-            engine z(&data, json_for(stage, adam));
-            z.set_model_comm(&model);
+            engine z(&ranks.data, json_for(stage, adam));
+            z.set_model_comm(&ranks.model);
             build(z, count);
             set_values(z, 0, start);
             checkpoint::save(z, place, "t");
             CHECK(code_of([&] { checkpoint::save(z, place, "t"); }) == code::checkpoint);
-            CHECK(code_of([&] { checkpoint::save(z, row == 0 ? place : folder / "other", "u"); }) == code::mismatch);
+            const std::string other = ranks.model_rank == 0 ? place : folder / "other";
+            CHECK(code_of([&] { checkpoint::save(z, other, "u"); }) == code::mismatch);
         }
-        engine z(&data, json_for(3 - stage, adam));
-        z.set_model_comm(&model);
+        engine z(&ranks.data, json_for(3 - stage, adam));
+        z.set_model_comm(&ranks.model);
         build(z, count);
         checkpoint::load(z, place, "");
         CHECK(values_of<float>(z, 0) == start);
@@ -285,8 +283,6 @@ TEST_CASE("a model over ranks: one folder for all, over both communicators") {
             CHECK(std::distance(std::filesystem::directory_iterator(place + "/t"), {}) ==
                   6);  // 4 parts, index, manifest
     }
-    MPI_Comm_free(&data);
-    MPI_Comm_free(&model);
 }
 
 TEST_CASE("S17: fifty saves: memory, descriptors and folders stay flat") {

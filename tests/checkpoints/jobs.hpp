@@ -15,6 +15,7 @@
 #include "checkpoints/load.hpp"
 #include "checkpoints/save.hpp"
 #include "engine/engine.hpp"
+#include "support/grid.hpp"
 
 namespace zero::test {
 

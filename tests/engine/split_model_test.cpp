@@ -4,6 +4,7 @@
 
 #include "../optimizer/reference.hpp"
 #include "optimizer/optimizer.hpp"
+#include "support/grid.hpp"
 
 using namespace engine_test;
 using zero::code;
@@ -13,18 +14,8 @@ namespace {
 
 constexpr int data_size = 2, model_size = 2;
 
-// Rows of the world are data communicators, columns are model communicators.
-struct grid {
-    grid() {
-        MPI_Comm_split(MPI_COMM_WORLD, model_rank, data_rank, &data);
-        MPI_Comm_split(MPI_COMM_WORLD, data_rank, model_rank, &model);
-    }
-    ~grid() {
-        MPI_Comm_free(&data);
-        MPI_Comm_free(&model);
-    }
-    const int model_rank = rank() / data_size, data_rank = rank() % data_size;
-    MPI_Comm data = MPI_COMM_NULL, model = MPI_COMM_NULL;
+struct grid : zero::test::grid {
+    grid() : zero::test::grid(data_size) {}
 };
 
 // The tensors of the whole model: each model rank's own one, and one that both hold.
