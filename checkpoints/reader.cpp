@@ -2,6 +2,7 @@
 #include "reader.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -34,6 +35,19 @@ struct catcher {
     }
 };
 
+// The bytes lie in memory as they lie in the file, where an element may begin at any place.
+void convert(dtype to_type, std::byte* to, dtype from_type, const std::byte* from, std::int64_t count) {
+    alignas(64) std::array<std::byte, 4096> tile;
+    const std::int64_t size = size_of(from_type), most = static_cast<std::int64_t>(tile.size()) / size;
+    if (reinterpret_cast<std::uintptr_t>(from) % static_cast<std::uintptr_t>(size) == 0)
+        return vector::convert(to_type, to, from_type, from, count);
+    for (std::int64_t done = 0; done < count; done += most) {
+        const std::int64_t now = std::min(most, count - done);
+        std::memcpy(tile.data(), from + done * size, static_cast<std::size_t>(now * size));
+        vector::convert(to_type, to + done * size_of(to_type), from_type, tile.data(), now);
+    }
+}
+
 void hand_out(const extent& where, std::int64_t run_first, std::int64_t run_bytes, const std::byte* data,
               const wanted& item) {
     const std::int64_t size = size_of(where.type);
@@ -45,7 +59,7 @@ void hand_out(const extent& where, std::int64_t run_first, std::int64_t run_byte
     if (item.type == where.type)
         std::memcpy(to, from, static_cast<std::size_t>((high - low) * size));
     else
-        vector::convert(item.type, to, where.type, from, high - low);
+        convert(item.type, to, where.type, from, high - low);
 }
 
 }  // namespace

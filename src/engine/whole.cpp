@@ -59,14 +59,14 @@ void* engine::gather(int id) {
 }
 
 void engine::gather_list(std::span<const int> ids, void** values) {
-    auto& copies = stage_->copies();
     std::vector<int> apart;  // those that are not the very array
     const auto prepare = [&] {
         for (int id : ids) checked(id, "zero_gather");
         std::copy_if(ids.begin(), ids.end(), std::back_inserter(apart), [&](int id) { return stage_->gathers_apart(id); });
-        return apart.empty() ? wish{false, 0} : copies.prepare(apart);
+        return apart.empty() ? wish{false, 0} : stage_->copies().prepare(apart);
     };
     if (gathers_meet()) {
+        auto& copies = stage_->copies();
         const wish agreed = agree_on_copies(*agreement_, copies, calls::gather(digest(ids.data(), ids.size_bytes())), prepare);
         for (int id : apart) copies.begin(id, agreed);
         if (!apart.empty()) copies.look_ahead(apart, agreed);
@@ -77,7 +77,7 @@ void engine::gather_list(std::span<const int> ids, void** values) {
         const int id = ids[i];
         received(id);
         if (stage_->gathers_apart(id)) {
-            values[i] = copies.finish(id);
+            values[i] = stage_->copies().finish(id);
         } else {
             ++run_->holders[static_cast<std::size_t>(id)];
             values[i] = stage_->whole(id);
