@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <ctime>
+#include <functional>
 #include <tuple>
 
 namespace zero::checkpoint {
@@ -20,15 +21,35 @@ std::string owner_path(const std::string& directory, const std::string& uuid) {
     return staging_path(directory, uuid) + std::string(owner_suffix);
 }
 
-candidate look_at(const files::disk& disk, const std::string& directory, const std::string& tag) {
+// Errors that tell about one folder ("lost+found", something else of this name), not about the disk.
+bool of_this_folder(int number) {
+    return number == EACCES || number == EPERM || number == EISDIR || number == ENOTDIR || number == ELOOP;
+}
+
+// Nothing: the folder holds no checkpoint, or another job has just removed it.
+std::optional<candidate> look_at(const files::disk& disk, const std::string& directory, const std::string& tag) {
     const std::string path = files::join(files::join(directory, tag), manifest_name);
     candidate found{tag, std::nullopt, ""};
     try {
+        if (!disk.look(path).exists) return std::nullopt;
         found.head = head_from_text(disk.read_text(path, most_head_bytes), path);
+    } catch (const files::failure& problem) {
+        if (problem.number() == ENOENT) return std::nullopt;
+        found.problem = problem.what();
+        found.disk_failed = !of_this_folder(problem.number());
     } catch (const error& problem) {
         found.problem = problem.what();
     }
     return found;
+}
+
+// What another job takes away at the same time is gone either way.
+void unless_gone(const std::function<void()>& call) {
+    try {
+        call();
+    } catch (const files::failure& problem) {
+        if (problem.number() != ENOENT) throw;
+    }
 }
 
 bool newer(const candidate& a, const candidate& b) {
@@ -50,6 +71,20 @@ std::int64_t last_change(const files::disk& disk, const std::string& path) {
 
 void discard(const files::disk& disk, const std::string& directory, const std::string& path) {
     disk.remove_tree(move_to_trash(disk, directory, path));
+}
+
+// A staging folder, or its owner's file, of a writer that is gone.
+void remove_if_stale(const files::disk& disk, const std::string& directory, const std::string& name, std::int64_t now) {
+    const std::string path = files::join(directory, name);
+    const bool is_owner = name.ends_with(owner_suffix);
+    const std::string folder = is_owner ? path.substr(0, path.size() - owner_suffix.size()) : path;
+    const std::string owner = folder + std::string(owner_suffix);
+    // The owner's file comes before the folder and goes after it: a folder without one has no owner.
+    const files::status owned = disk.look(owner);
+    const std::int64_t sign = disk.look(folder).exists ? last_change(disk, folder) : owned.modified;
+    if (owned.exists && !owner_is_gone(disk.read_text(owner, most_head_bytes), sign, now)) return;
+    if (disk.look(folder).exists) discard(disk, directory, folder);
+    disk.remove_tree(owner);
 }
 
 }  // namespace
@@ -112,25 +147,23 @@ std::string trash_path(const std::string& directory, const std::string& uuid) {
 std::vector<candidate> candidates(const files::disk& disk, const std::string& directory) {
     std::vector<candidate> found;
     for (const std::string& name : disk.list(directory)) {
-        if (name.front() == '.') continue;
-        try {
-            if (!disk.look(files::join(files::join(directory, name), manifest_name)).exists) continue;
-            found.push_back(look_at(disk, directory, name));
-        } catch (const files::failure& problem) {
-            // A folder into which we may not look ("lost+found") stops no save; a load says that it is skipped.
-            if (problem.number() != EACCES && problem.number() != EPERM) throw;
-            found.push_back({name, std::nullopt, problem.what()});
-        }
+        if (name.front() == '.' || name == latest_name) continue;
+        std::optional<candidate> one = look_at(disk, directory, name);
+        if (one) found.push_back(std::move(*one));
     }
     std::sort(found.begin(), found.end(), newer);
     return found;
 }
 
 std::int64_t highest_sequence(const files::disk& disk, const std::string& directory) {
-    std::int64_t highest = 0;
+    std::int64_t highest = 0, unknown = 0;
     for (const candidate& one : candidates(disk, directory))
-        if (one.head) highest = std::max(highest, one.head->sequence);
-    return highest;
+        if (one.head)
+            highest = std::max(highest, one.head->sequence);
+        else
+            ++unknown;
+    // The newest ones may be among those that cannot be read now: they have the numbers that follow.
+    return highest + unknown;
 }
 
 void make_staging(const files::disk& disk, const std::string& directory, const std::string& uuid) {
@@ -153,24 +186,11 @@ void forget_owner(const files::disk& disk, const std::string& directory, const s
 }
 
 void remove_stale(const files::disk& disk, const std::string& directory, std::int64_t now) {
-    const std::vector<std::string> names = disk.list(directory);
-    for (const std::string& name : names) {
-        const std::string path = files::join(directory, name);
-        if (name.starts_with(trash_prefix)) {
-            disk.remove_tree(path);
-            continue;
-        }
-        if (!name.starts_with(staging_prefix)) continue;
-        const bool is_owner = name.ends_with(owner_suffix);
-        const std::string folder = is_owner ? path.substr(0, path.size() - owner_suffix.size()) : path;
-        const std::string owner = folder + std::string(owner_suffix);
-        // The owner's file comes before the folder and goes after it: a folder without one has no owner.
-        const files::status owned = disk.look(owner);
-        const std::int64_t sign = disk.look(folder).exists ? last_change(disk, folder) : owned.modified;
-        if (owned.exists && !owner_is_gone(disk.read_text(owner, most_head_bytes), sign, now)) continue;
-        if (disk.look(folder).exists) discard(disk, directory, folder);
-        disk.remove_tree(owner);
-    }
+    for (const std::string& name : disk.list(directory))
+        if (name.starts_with(trash_prefix))
+            disk.remove_tree(files::join(directory, name));
+        else if (name.starts_with(staging_prefix))
+            unless_gone([&] { remove_if_stale(disk, directory, name, now); });
 }
 
 void retain(const files::disk& disk, const std::string& directory, const std::string& newest, std::int64_t keep_last,
@@ -181,7 +201,7 @@ void retain(const files::disk& disk, const std::string& directory, const std::st
         if (!one.head) continue;  // damaged ones are for people to look at
         const bool every = keep_every > 0 && one.head->step % keep_every == 0;
         if (kept++ < keep_last || every || one.tag == newest) continue;
-        discard(disk, directory, files::join(directory, one.tag));
+        unless_gone([&] { discard(disk, directory, files::join(directory, one.tag)); });
     }
 }
 

@@ -27,8 +27,9 @@ struct candidate {
     std::string tag;
     std::optional<checkpoint::head> head;  // none: `problem` says why
     std::string problem;
+    bool disk_failed = false;  // which says nothing about what stands there
 };
-// Every folder with a manifest, newest commit first; before all others those whose head is damaged, or that may not be
+// Every folder with a manifest, newest commit first; before all others those whose head is damaged, or that could not be
 // looked into.
 std::vector<candidate> candidates(const files::disk& disk, const std::string& directory);
 std::int64_t highest_sequence(const files::disk& disk, const std::string& directory);

@@ -107,7 +107,7 @@ file& file::operator=(file&& other) noexcept {
 }
 
 void file::go_direct() {
-    owner_->ask_or_throw(action::open, path_);
+    if (owner_->ask(action::open, path_).error != 0) return;
     const int mode = ::fcntl(descriptor_, F_GETFL) & O_ACCMODE;
     // By its number: the path may be relative. Refused (EINVAL on tmpfs, no /proc): the usual way then.
     const std::string same = formatted("/proc/self/fd/{}", descriptor_);
@@ -120,11 +120,11 @@ std::byte* file::aligned(std::byte* data, std::int64_t offset) noexcept {
 }
 
 // The way of the next bytes: from one multiple of the unit to another directly, what is before and behind by the cache.
-file::route file::route_of(const void* data, std::int64_t bytes, std::int64_t offset) const noexcept {
+step file::route_of(void* data, std::int64_t bytes, std::int64_t offset) const noexcept {
     const std::int64_t behind = offset % direct_unit;
-    if (direct_ < 0 || bytes < direct_unit || !lies_right(data, offset)) return {descriptor_, bytes};
-    if (behind != 0) return {descriptor_, direct_unit - behind};
-    return {direct_, bytes - bytes % direct_unit};
+    if (direct_ < 0 || bytes < direct_unit || !lies_right(data, offset)) return {descriptor_, data, bytes, offset};
+    if (behind != 0) return {descriptor_, data, direct_unit - behind, offset};
+    return {direct_, data, bytes - bytes % direct_unit, offset};
 }
 
 std::int64_t file::bytes() const {
@@ -134,45 +134,52 @@ std::int64_t file::bytes() const {
     return found.st_size;
 }
 
-std::int64_t file::read(void* data, std::int64_t bytes, std::int64_t offset) const {
-    auto* to = static_cast<char*>(data);
+step file::next(action what, void* data, std::int64_t bytes, std::int64_t offset) const {
+    step made = route_of(data, bytes, offset);
+    made.bytes = std::min(made.bytes, largest_request);
+    for (;;) {
+        const verdict said = owner_->ask(what, path_, offset, made.bytes);
+        if (said.error == EINTR) continue;
+        if (said.error != 0) throw failure(what, path_, said.error);
+        if (said.most >= 0) made.bytes = std::max<std::int64_t>(1, std::min(made.bytes, said.most));
+        return made;
+    }
+}
+
+std::int64_t file::outcome(action what, step& of, std::int64_t answer) const {
+    if (answer > 0 || (answer == 0 && what == action::read)) return answer;
+    if (answer == -EINTR || answer == -EAGAIN) return -1;
+    if (answer == -EINVAL && of.descriptor == direct_) {  // the device wants larger units than ours
+        of.descriptor = descriptor_;
+        return -1;
+    }
+    throw failure(what, path_, answer == 0 ? EIO : static_cast<int>(-answer));
+}
+
+// Until all is moved or a file that is read ends.
+std::int64_t file::all(action what, void* data, std::int64_t bytes, std::int64_t offset) const {
     std::int64_t done = 0;
     while (done < bytes) {
-        const route way = route_of(to + done, bytes - done, offset + done);
-        std::int64_t now = std::min(way.bytes, largest_request);
-        const verdict said = owner_->ask(action::read, path_, offset + done, now);
-        if (said.error == EINTR) continue;
-        if (said.error != 0) throw failure(action::read, path_, said.error);
-        if (said.most >= 0) now = std::max<std::int64_t>(1, std::min(now, said.most));
-        ssize_t had = ::pread(way.descriptor, to + done, static_cast<std::size_t>(now), offset + done);
-        if (had < 0 && errno == EINVAL && way.descriptor == direct_)  // the device wants larger units than ours
-            had = ::pread(descriptor_, to + done, static_cast<std::size_t>(now), offset + done);
-        if (had < 0 && errno == EINTR) continue;
-        if (had < 0) throw failure(action::read, path_, errno);
+        step now = next(what, static_cast<std::byte*>(data) + done, bytes - done, offset + done);
+        std::int64_t had = -1;
+        while (had < 0) {
+            const auto length = static_cast<std::size_t>(now.bytes);
+            had = what == action::read ? ::pread(now.descriptor, now.data, length, now.offset)
+                                       : ::pwrite(now.descriptor, now.data, length, now.offset);
+            had = outcome(what, now, had < 0 ? -errno : had);
+        }
         if (had == 0) break;
         done += had;
     }
     return done;
 }
 
+std::int64_t file::read(void* data, std::int64_t bytes, std::int64_t offset) const {
+    return all(action::read, data, bytes, offset);
+}
+
 void file::write(const void* data, std::int64_t bytes, std::int64_t offset) {
-    const auto* from = static_cast<const char*>(data);
-    std::int64_t done = 0;
-    while (done < bytes) {
-        const route way = route_of(from + done, bytes - done, offset + done);
-        std::int64_t now = std::min(way.bytes, largest_request);
-        const verdict said = owner_->ask(action::write, path_, offset + done, now);
-        if (said.error == EINTR) continue;
-        if (said.error != 0) throw failure(action::write, path_, said.error);
-        if (said.most >= 0) now = std::max<std::int64_t>(1, std::min(now, said.most));
-        ssize_t had = ::pwrite(way.descriptor, from + done, static_cast<std::size_t>(now), offset + done);
-        if (had < 0 && errno == EINVAL && way.descriptor == direct_)  // the device wants larger units than ours
-            had = ::pwrite(descriptor_, from + done, static_cast<std::size_t>(now), offset + done);
-        if (had < 0 && errno == EINTR) continue;
-        if (had < 0) throw failure(action::write, path_, errno);
-        if (had == 0) throw failure(action::write, path_, EIO);
-        done += had;
-    }
+    all(action::write, const_cast<void*>(data), bytes, offset);  // which only a read would change
 }
 
 void file::reserve(std::int64_t bytes) {
@@ -311,9 +318,13 @@ void disk::remove_tree(const std::string& path) const {
         if (errno == ENOENT) return;
         throw failure(action::status, path, errno);
     }
-    if (S_ISDIR(found.st_mode))
-        for (const std::string& entry : list(path)) remove_tree(join(path, entry));
-    remove(path);
+    try {
+        if (S_ISDIR(found.st_mode))
+            for (const std::string& entry : list(path)) remove_tree(join(path, entry));
+        remove(path);
+    } catch (const failure& problem) {
+        if (problem.number() != ENOENT) throw;  // another process was faster
+    }
 }
 
 void disk::sync_directory(const std::string& path) const {

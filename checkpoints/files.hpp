@@ -46,6 +46,13 @@ struct status {
 
 class disk;
 
+// One request of a longer read or write.
+struct step {
+    int descriptor = -1;
+    void* data = nullptr;
+    std::int64_t bytes = 0, offset = 0;
+};
+
 class file {
 public:
     file() = default;
@@ -61,6 +68,11 @@ public:
     // Several threads may read and write at once. Reads until all is there or the file ends; the number of bytes had.
     std::int64_t read(void* data, std::int64_t bytes, std::int64_t offset) const;
     void write(const void* data, std::int64_t bytes, std::int64_t offset);  // all or throws
+    // The same step by step, for those who hand the requests to the kernel themselves (transfers.cpp): the next one (the
+    // hook is asked), and what an answer to it (a number of bytes, or minus errno) means: bytes moved, 0: the file that
+    // is read ends, -1: the step, as it is now, is to be made again.
+    step next(action what, void* data, std::int64_t bytes, std::int64_t offset) const;
+    std::int64_t outcome(action what, step& of, std::int64_t answer) const;
     // From now on what is long goes around the system's cache (O_DIRECT), where the file system can and the memory
     // starts as far behind a multiple of `direct_unit` as the place in the file does; all else goes the usual way.
     void go_direct();
@@ -77,11 +89,8 @@ private:
     friend class disk;
     file(const disk& owner, std::string path, int descriptor)
         : owner_(&owner), path_(std::move(path)), descriptor_(descriptor) {}
-    struct route {
-        int descriptor;
-        std::int64_t bytes;
-    };
-    route route_of(const void* data, std::int64_t bytes, std::int64_t offset) const noexcept;
+    step route_of(void* data, std::int64_t bytes, std::int64_t offset) const noexcept;
+    std::int64_t all(action what, void* data, std::int64_t bytes, std::int64_t offset) const;
     void drop() noexcept;
 
     const disk* owner_ = nullptr;

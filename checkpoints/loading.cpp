@@ -2,6 +2,7 @@
 #include "loading.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <map>
 
@@ -12,6 +13,7 @@
 #include "message.hpp"
 #include "reshard.hpp"
 #include "threads.hpp"
+#include "transfers.hpp"
 
 namespace zero::checkpoint {
 namespace {
@@ -83,9 +85,10 @@ private:
     }
 
     std::string next_manifest() {
-        while (next_ < found_.size()) {
+        for (list_again(); next_ < found_.size(); list_again()) {
             const candidate& one = found_[next_++];
-            const std::string path = files::join(files::join(what_.directory, one.tag), manifest_name);
+            const std::string path = manifest_path(one);
+            if (one.disk_failed) fail(code::io, "{}", one.problem);
             try {
                 if (!one.head) damaged("{}", one.problem);
                 const std::string text = read_manifest(path);
@@ -98,10 +101,28 @@ private:
         return "";
     }
 
+    std::string manifest_path(const candidate& of) const {
+        return files::join(files::join(what_.directory, of.tag), manifest_name);
+    }
+
+    // Where another job's retention has removed the last one since it was listed, there are newer ones.
+    void list_again() {
+        constexpr int most_times = 100;
+        if (!what_.tag.empty() || next_ == 0 || listed_ >= most_times) return;
+        const candidate& last = found_[next_ - 1];
+        if (!last.problem.empty() || disk_.look(manifest_path(last)).exists) return;
+        ++listed_;
+        found_ = candidates(disk_, what_.directory);
+        next_ = 0;
+    }
+
     std::string read_manifest(const std::string& path) const {
-        require(disk_.look(path).exists, code::checkpoint, "there is no complete checkpoint \"{}\": {} is missing",
-                what_.tag, path);
-        return disk_.read_text(path, most_manifest_bytes);
+        try {
+            return disk_.read_text(path, most_manifest_bytes);
+        } catch (const files::failure& problem) {
+            if (problem.number() != ENOENT && problem.number() != ENOTDIR) throw;
+            damaged("there is no complete checkpoint in {}: {} is missing", files::parent_of(path), path);
+        }
     }
 
     // Reads into buffers. What is damaged, on any rank, is returned on all; other errors are thrown on all.
@@ -120,87 +141,96 @@ private:
         return ranks_.broadcast(first);
     }
 
+    // Into memory of our own, as it lies in the files: what a request reads needs no copy before all ranks agree.
     void read() {
-        demand all;
-        std::int64_t bytes = 0;
-        for_each_vector([&](const vector_state& vector, const vector_entry*) {
-            bytes += room(vector.count * size_of(vector.type));
-        });
-        for_each_attachment(
-            [&](const attached_state& one, const attachment_entry&) { bytes += room(one.count * size_of(one.type)); });
-        held_ = buffer();  // that of a checkpoint which turned out damaged
-        held_ = buffer(book_, purpose::checkpoint, bytes, memory_kind::untouched);
-        std::byte* to = held_.data();
+        wanted_.clear();
         for_each_vector([&](const vector_state& vector, const vector_entry* from) {
-            if (from != nullptr) add_range(all, *from, vector.first, vector.count, vector.type, to);
-            to += room(vector.count * size_of(vector.type));
+            if (from != nullptr)
+                add_range(wanted_, *from, vector.first, vector.count, vector.type, static_cast<std::byte*>(vector.data));
         });
         for_each_attachment([&](const attached_state& one, const attachment_entry& from) {
-            if (from.extent >= 0) all[from.extent].push_back({0, one.count, one.type, to});
-            to += room(one.count * size_of(one.type));
+            if (from.extent >= 0)
+                wanted_[from.extent].push_back({0, one.count, one.type, static_cast<std::byte*>(one.data)});
         });
-        sort(all);
-        read_all(all);
+        sort(wanted_);
+        const std::int64_t bytes = list_tasks();
+        held_ = buffer();  // that of a checkpoint which turned out damaged
+        held_ = buffer(book_, purpose::checkpoint,
+                       bytes + static_cast<std::int64_t>(tasks_.size()) * files::file::direct_unit,
+                       memory_kind::untouched);
+        std::byte* to = held_.data();
+        for (task& one : tasks_) {
+            one.at = files::file::aligned(to, place(one));
+            to = one.at + one.run.bytes;
+        }
+        read_all(bytes);
+        check_others();
     }
 
-    // What one request reads of which extent.
+    // What one request reads of which extent, and where to.
     struct task {
         int extent;
         read_run run;
+        std::byte* at = nullptr;
     };
 
-    void read_all(const demand& all) {
-        std::map<int, std::vector<task>> files;
-        std::int64_t total = 0, largest = 0;
-        for (const auto& [number, items] : all) {
-            const extent& where = extent_of(number);
-            for (const read_run& run : runs_of(where, items, request_bytes)) {
-                files[where.file].push_back({number, run});
+    // By file, and forwards in each. Returns the sum of their bytes.
+    std::int64_t list_tasks() {
+        tasks_.clear();
+        std::int64_t total = 0;
+        for (const auto& [number, items] : wanted_)
+            for (const read_run& run : runs_of(extent_of(number), items, request_bytes)) {
+                tasks_.push_back({number, run});
                 total += run.bytes;
-                largest = std::max(largest, run.bytes);
             }
-        }
+        std::sort(tasks_.begin(), tasks_.end(), [&](const task& a, const task& b) {
+            return std::pair(extent_of(a.extent).file, place(a)) < std::pair(extent_of(b.extent).file, place(b));
+        });
+        return total;
+    }
+
+    void read_all(std::int64_t total) {
         const int lanes = lanes_for(total);
-        const std::int64_t room = largest + files::file::direct_unit;
-        const buffer scratch(book_, purpose::checkpoint, total == 0 ? 0 : lanes * room);
-        for (auto& [file, tasks] : files) {
-            std::sort(tasks.begin(), tasks.end(), [&](const task& a, const task& b) { return place(a) < place(b); });
+        for (auto first = tasks_.begin(); first != tasks_.end();) {
+            const int file = extent_of(first->extent).file;
+            const auto past = std::find_if(first, tasks_.end(),
+                                           [&](const task& one) { return extent_of(one.extent).file != file; });
             part_reader part(disk_, folder_, saved_, file);
-            if (total >= direct_from) part.go_direct();
-            in_turn(lanes, tasks.size(), [&](int lane, std::size_t k) {
-                const task& one = tasks[k];
-                checkpoint::read(part, extent_of(one.extent), all.at(one.extent), one.run,
-                                 scratch.data() + lane * room);
+            if (total >= direct_from) part.file().go_direct();
+            const auto next = [&](int, std::size_t k) {
+                const task& one = first[static_cast<std::ptrdiff_t>(k)];
+                return transfer{&part.file(), false, one.at, one.run.bytes, place(one)};
+            };
+            carry_out(lanes, static_cast<std::size_t>(past - first), next, [&](int, std::size_t k, std::int64_t had) {
+                const task& one = first[static_cast<std::ptrdiff_t>(k)];
+                check(part, extent_of(one.extent), one.run, one.at, had);
             });
+            first = past;
         }
-        check_others(all);
     }
 
     const extent& extent_of(int number) const { return saved_.extents[static_cast<std::size_t>(number)]; }
     std::int64_t place(const task& one) const { return extent_of(one.extent).offset + one.run.first; }
 
     // A part of which nobody needs a byte may still be missing or another's: each is looked at by some rank.
-    void check_others(const demand& all) {
+    void check_others() {
         std::vector<char> seen(saved_.files.size(), 0);
-        for (const auto& [number, items] : all)
+        for (const auto& [number, items] : wanted_)
             seen[static_cast<std::size_t>(extent_of(number).file)] = 1;
         for (std::size_t file = static_cast<std::size_t>(ranks_.rank()); file < seen.size();
              file += static_cast<std::size_t>(ranks_.size()))
             if (seen[file] == 0) part_reader(disk_, folder_, saved_, static_cast<int>(file));
     }
 
+    // Without stored values (weights alone) states start anew, as zeros.
     void take_over() {
-        const std::byte* from = held_.data();
-        for_each_vector([&](const vector_state& vector, const vector_entry*) {
+        for_each_vector([&](const vector_state& vector, const vector_entry* from) {
             const std::int64_t bytes = vector.count * size_of(vector.type);
-            // Without stored values (weights alone) the buffer holds zeros: states start anew.
-            if (bytes > 0) std::memcpy(vector.data, from, static_cast<std::size_t>(bytes));
-            from += room(bytes);
+            if (from == nullptr && bytes > 0) std::memset(vector.data, 0, static_cast<std::size_t>(bytes));
         });
-        for_each_attachment([&](const attached_state& one, const attachment_entry&) {
-            const std::int64_t bytes = one.count * size_of(one.type);
-            if (bytes > 0) std::memcpy(one.data, from, static_cast<std::size_t>(bytes));
-            from += room(bytes);
+        in_turn(lanes_for(held_.bytes()), tasks_.size(), [&](int, std::size_t k) {
+            const task& one = tasks_[k];
+            hand_out(extent_of(one.extent), wanted_.at(one.extent), one.run, one.at);
         });
         held_ = buffer();
     }
@@ -222,8 +252,6 @@ private:
         for (const attached_state& one : state_.attachments)
             visit(one, *find_attachment(saved_, one.name, ranks_.model_rank(), ranks_.data_rank()));
     }
-
-    static std::int64_t room(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
     void report(const std::string& problem) {
         if (ranks_.rank() == 0) note(problem);
@@ -247,8 +275,11 @@ private:
     const load_request& what_;
     std::vector<candidate> found_;  // on rank 0
     std::size_t next_ = 0;
+    int listed_ = 1;
     std::string problems_, tag_, folder_;
     manifest saved_;
+    demand wanted_;
+    std::vector<task> tasks_;
     buffer held_;
 };
 

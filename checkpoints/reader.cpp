@@ -8,12 +8,14 @@
 
 #include "crc32c.hpp"
 #include "frame.hpp"
+#include "tensor/stream_copy.hpp"
 #include "tensor/vector.hpp"
 
 namespace zero::checkpoint {
 namespace {
 
 constexpr std::int64_t block_bytes = crc32c::block_bytes;
+constexpr std::int64_t past_caches_from = block_bytes;  // a piece of a long load: nobody reads it soon
 
 files::file open_part(const files::disk& disk, const std::string& path) {
     try {
@@ -56,8 +58,9 @@ void hand_out(const extent& where, std::int64_t run_first, std::int64_t run_byte
     if (low >= high || item.to == nullptr) return;
     std::byte* to = item.to + (low - item.first) * size_of(item.type);
     const std::byte* from = data + (low * size - run_first);
+    const std::int64_t bytes = (high - low) * size;
     if (item.type == where.type)
-        std::memcpy(to, from, static_cast<std::size_t>((high - low) * size));
+        copy_either_way(to, from, bytes, bytes >= past_caches_from);
     else
         convert(item.type, to, where.type, from, high - low);
 }
@@ -85,10 +88,6 @@ part_reader::part_reader(const files::disk& disk, const std::string& folder, con
     if (sum != entry.frame) damaged("{} is damaged: the checksum of its frame is wrong", from_.path());
 }
 
-void part_reader::read(void* to, std::int64_t bytes, std::int64_t offset) const {
-    if (from_.read(to, bytes, offset) != bytes) damaged("{} is damaged: it ends too early", from_.path());
-}
-
 std::vector<read_run> runs_of(const extent& where, std::span<const wanted> items, std::int64_t most_bytes) {
     const std::int64_t size = size_of(where.type), most = std::max<std::int64_t>(1, most_bytes / block_bytes);
     std::vector<read_run> runs;
@@ -113,19 +112,27 @@ std::vector<read_run> runs_of(const extent& where, std::span<const wanted> items
     return runs;
 }
 
-void read(const part_reader& from, const extent& where, std::span<const wanted> items, const read_run& run,
-          std::byte* scratch) {
-    std::byte* const data = files::file::aligned(scratch, where.offset + run.first);
-    from.read(data, run.bytes, where.offset + run.first);
+void check(const part_reader& from, const extent& where, const read_run& run, const std::byte* data, std::int64_t had) {
+    if (had != run.bytes) damaged("{} is damaged: it ends too early", from.path());
     for (std::int64_t done = 0; done < run.bytes; done += block_bytes) {
         const auto bytes = static_cast<std::size_t>(std::min(block_bytes, run.bytes - done));
         if (crc32c::of(data + done, bytes) != from.block_sum(where.block + (run.first + done) / block_bytes))
             damaged("{} is damaged: {} differs from what was written, near byte {}", from.path(), where.dataset,
                     where.offset + run.first + done);
     }
+}
+
+void hand_out(const extent& where, std::span<const wanted> items, const read_run& run, const std::byte* data) {
     const std::int64_t size = size_of(where.type);
     for (std::size_t k = run.oldest; k < items.size() && items[k].first * size < run.first + run.bytes; ++k)
         hand_out(where, run.first, run.bytes, data, items[k]);
+}
+
+void read(const part_reader& from, const extent& where, std::span<const wanted> items, const read_run& run,
+          std::byte* scratch) {
+    std::byte* const data = files::file::aligned(scratch, where.offset + run.first);
+    check(from, where, run, data, from.read(data, run.bytes, where.offset + run.first));
+    hand_out(where, items, run, data);
 }
 
 }  // namespace zero::checkpoint

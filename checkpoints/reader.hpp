@@ -18,8 +18,8 @@ class part_reader {
 public:
     part_reader(const files::disk& disk, const std::string& folder, const manifest& what, int number);
     const std::string& path() const noexcept { return from_.path(); }
-    void read(void* to, std::int64_t bytes, std::int64_t offset) const;  // damage when it ends too early
-    void go_direct() { from_.go_direct(); }
+    std::int64_t read(void* to, std::int64_t bytes, std::int64_t offset) const { return from_.read(to, bytes, offset); }
+    files::file& file() noexcept { return from_; }
     std::uint32_t block_sum(std::int64_t block) const { return sums_.at(static_cast<std::size_t>(block)); }
 
 private:
@@ -41,6 +41,11 @@ struct read_run {
 };
 std::vector<read_run> runs_of(const extent& where, std::span<const wanted> items,
                               std::int64_t most_bytes);  // sorted items
+
+// What a run read, `had` bytes of it: damage where a block differs from what was written or the part has ended.
+void check(const part_reader& from, const extent& where, const read_run& run, const std::byte* data, std::int64_t had);
+// From the run's bytes to where they are wanted.
+void hand_out(const extent& where, std::span<const wanted> items, const read_run& run, const std::byte* data);
 
 // Reads, checks and hands out. Scratch: the run's bytes and direct_unit more. Several threads may do this at once.
 void read(const part_reader& from, const extent& where, std::span<const wanted> items, const read_run& run,

@@ -236,19 +236,28 @@ void saving::commit() {
     staging_made_ = false;
 }
 
-// After the commit nothing may fail any more; what goes wrong is said.
+// After the commit nothing may fail any more; what goes wrong is said, and the rest is done all the same.
 void saving::tidy() noexcept {
-    try {
+    const auto attempt = [&](const std::function<void()>& step) {
+        try {
+            step();
+        } catch (const std::exception& problem) {
+            said_.warning("checkpoint \"{}\" is saved, but tidying up in {} failed: {}", what_.tag, what_.directory,
+                          problem.what());
+        }
+    };
+    attempt([&] {
+        // By a temporary name of our own, which our owner's file protects: other jobs may be here too.
+        const std::string temporary = staging_path(what_.directory, uuid_);
+        disk_.write_text(temporary, what_.tag + "\n");
+        disk_.rename(temporary, files::join(what_.directory, latest_name));
+    });
+    attempt([&] { remove_staging(disk_, what_.directory, uuid_); });
+    attempt([&] { retain(disk_, what_.directory, what_.tag, what_.keep_last, what_.keep_every); });
+    attempt([&] {
         const std::string final = files::join(what_.directory, what_.tag);
-        const std::int64_t now = disk_.look(files::join(final, manifest_name)).modified;
-        forget_owner(disk_, what_.directory, uuid_);
-        disk_.replace_text(files::join(what_.directory, latest_name), what_.tag + "\n");
-        retain(disk_, what_.directory, what_.tag, what_.keep_last, what_.keep_every);
-        remove_stale(disk_, what_.directory, now);
-    } catch (const std::exception& problem) {
-        said_.warning("checkpoint \"{}\" is saved, but tidying up in {} failed: {}", what_.tag, what_.directory,
-                      problem.what());
-    }
+        remove_stale(disk_, what_.directory, disk_.look(files::join(final, manifest_name)).modified);
+    });
 }
 
 void saving::abandon() noexcept {

@@ -1,7 +1,7 @@
 // One save, in three parts: begin (collective) makes the staging folder and lays the parts out; write brings the bytes
 // to disk; finish (collective) writes index and manifest and commits. With write_behind after begin the bytes are
 // copied, and a thread of this rank brings them to disk; write, at any later time, waits for it. Not here: what a
-// context's state is (context.cpp), and who calls when (save.cpp, behind.cpp).
+// context's state is, and who calls when (context.cpp, behind.cpp).
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -61,7 +61,7 @@ private:
     std::int64_t copy_bytes() const;
     void take_copies(std::byte* to);
     void bring_to_disk(std::byte* scratch, int lanes);
-    void write_portion(files::file& to, const portion& one, std::byte* scratch);
+    const std::byte* prepare(const portion& one, std::byte* scratch);
     void write_integrity(files::file& to);
     std::uint32_t frame_sum() const;
     std::string scalar_values() const;

@@ -8,6 +8,7 @@
 #include "frame.hpp"
 #include "saving.hpp"
 #include "tensor/stream_copy.hpp"
+#include "transfers.hpp"
 
 namespace zero::checkpoint {
 namespace {
@@ -95,7 +96,8 @@ std::int64_t saving::own_bytes() const {
     return bytes;
 }
 
-void saving::write_portion(files::file& to, const portion& one, std::byte* scratch) {
+// Sums a portion and tells where it lies for the file: in its place, or copied.
+const std::byte* saving::prepare(const portion& one, std::byte* scratch) {
     source from(*one.run, one.first);
     const std::byte* data = from.in_one(one.bytes);
     const bool as_it_lies = data != nullptr && (scratch == nullptr || files::file::lies_right(data, one.offset));
@@ -110,7 +112,7 @@ void saving::write_portion(files::file& to, const portion& one, std::byte* scrat
                 from.take(copy + done, std::min(crc32c::block_bytes, one.bytes - done));
         data = copy;
     }
-    to.write(data, one.bytes, one.offset);
+    return data;
 }
 
 void saving::write_integrity(files::file& to) {
@@ -125,10 +127,12 @@ void saving::bring_to_disk(std::byte* scratch, int lanes) {
     const std::vector<portion> all = portions();
     if (own_bytes() >= direct_from) to.go_direct();
     sums_.assign(static_cast<std::size_t>(all.empty() ? 0 : all.back().block + blocks_of(all.back().bytes)), 0);
-    in_turn(lanes, all.size(), [&](int lane, std::size_t k) {
+    const auto next = [&](int lane, std::size_t k) {
         require(!given_up_, code::state, "the save was given up");
-        write_portion(to, all[k], scratch == nullptr ? nullptr : scratch + lane * scratch_bytes(own_bytes()));
-    });
+        const std::byte* data = prepare(all[k], scratch == nullptr ? nullptr : scratch + lane * scratch_bytes(own_bytes()));
+        return transfer{&to, true, const_cast<std::byte*>(data), all[k].bytes, all[k].offset};
+    };
+    carry_out(lanes, all.size(), next, [](int, std::size_t, std::int64_t) {});
     write_integrity(to);
     to.sync();
     to.close();

@@ -11,6 +11,8 @@ install(TARGETS ${zero_installed_targets} EXPORT zero_targets)
 if(TARGET zero_ckpt)
     install(TARGETS zero_ckpt)
     install(FILES ${PROJECT_SOURCE_DIR}/docs/man/zero-ckpt.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+    install(FILES ${PROJECT_SOURCE_DIR}/checkpoints/tool/completion.bash RENAME zero-ckpt
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
 endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/zero DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
     FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")

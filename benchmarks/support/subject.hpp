@@ -24,13 +24,15 @@ class subject {
 public:
     enum class owner { library, caller };
 
-    subject(zero::dtype type, int stage, std::int64_t count, int tensors, MPI_Comm comm, owner whose = owner::library)
+    subject(zero::dtype type, int stage, std::int64_t count, int tensors, MPI_Comm comm, owner whose = owner::library,
+            bool overlap = false)
         : type_(type), stage_(stage), each_(count / tensors) {
         if (whose == owner::caller) arrays_.resize(static_cast<std::size_t>(count * zero::size_of(type)));
         std::byte* values = whose == owner::caller ? arrays_.data() : nullptr;
         const std::string config = R"({"optimizer": {"type": "AdamW", "params": {"lr": 0.001, "weight_decay": 0.01}},
             "zero_optimization": {"stage": )" +
-                                   std::to_string(stage) + R"(, "stage3_param_persistence_threshold": 0}})";
+                                   std::to_string(stage) + R"(, "stage3_param_persistence_threshold": 0)" +
+                                   (overlap ? R"(, "overlap_comm": true, "reduce_bucket_size": )" + std::to_string(each_) : "") + "}}";
         check(zero_init(comm, config.c_str(), &context_));
         const int number = type == zero::dtype::f64 ? ZERO_F64 : type == zero::dtype::bf16 ? ZERO_BF16 : ZERO_F32;
         for (int i = 0; i < tensors; ++i) {
@@ -66,6 +68,7 @@ public:
         check(zero_gradient(context_, ids_[tensor], &place));
         return place;
     }
+    void hand_over(std::size_t tensor) { check(zero_reduce(context_, ids_[tensor], nullptr)); }
     void hand_over() {
         for (const int id : ids_) check(zero_reduce(context_, id, nullptr));
     }

@@ -3381,6 +3381,7 @@ contains
         call answer(code, 'zero_scatter_state', z, ierr)
     end subroutine
 
+    ! data(1:count) are elements first .. first+count-1 of the flattened tensor; first counts from 1.
     subroutine slice_real32(z, id, state, data, first, count, ierr)
         type(zero_t), intent(in) :: z
         integer, intent(in) :: id
@@ -3610,6 +3611,7 @@ contains
         call answer(code, 'zero_scatter_state', z, ierr)
     end subroutine
 
+    ! data(1:count) are elements first .. first+count-1 of the flattened tensor; first counts from 1.
     subroutine slice_real64(z, id, state, data, first, count, ierr)
         type(zero_t), intent(in) :: z
         integer, intent(in) :: id

@@ -4,8 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <nlohmann/json.hpp>
-
+#include "answer.hpp"
 #include "checkpoints/reshard.hpp"
 #include "content.hpp"
 #include "progress.hpp"
@@ -129,9 +128,13 @@ private:
     }
 
     void print_json() const {
-        const json all{{"a", a_.folder()},    {"b", b_.folder()},    {"equal", equal()},      {"equal_tensors", same_},
-                       {"only_in_a", only_a_}, {"only_in_b", only_b_}, {"different", entries_}};
-        fmt::print("{}\n", all.dump(2, ' ', false, json::error_handler_t::replace));
+        tool::print_json({{"a", a_.folder()},
+                          {"b", b_.folder()},
+                          {"equal", equal()},
+                          {"equal_tensors", same_},
+                          {"only_in_a", only_a_},
+                          {"only_in_b", only_b_},
+                          {"different", entries_}});
     }
 
     void print_text() const {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <nlohmann/json.hpp>
 #include <set>
 
+#include "answer.hpp"
 #include "content.hpp"
 #include "new_file.hpp"
 #include "progress.hpp"
@@ -98,6 +98,8 @@ int export_safetensors(const options& what) {
                             bar.add(count * size_of(one.type));
                         });
     to.finish();
+    if (what.json)
+        print_json({{"folder", from.folder()}, {"file", what.file}, {"arrays", all.size()}, {"bytes", bytes}});
     return fine;
 }
 

@@ -7,11 +7,13 @@
 
 #include <cerrno>
 #include <cstring>
-#include <nlohmann/json.hpp>
+#include <mutex>
 #include <set>
 
+#include "answer.hpp"
 #include "checkpoints/directory.hpp"
 #include "checkpoints/saving.hpp"
+#include "progress.hpp"
 #include "safetensors.hpp"
 #include "tensor/registry.hpp"
 #include "tool.hpp"
@@ -137,7 +139,16 @@ int import_safetensors(const options& what) {
     const mapped from(what.file);
     const checkpoint::contents all = reading(from, what.file).contents();
     checkpoint::check_tag(what.tag);
-    const files::disk disk;
+    std::int64_t bytes = 0;
+    for (const checkpoint::tensor_state& one : all.tensors) bytes += one.count * size_of(one.type);
+    progress bar(bytes);
+    std::mutex one_at_a_time;  // several threads write
+    const files::disk disk([&](const files::request& call) {
+        if (call.what != files::action::write) return files::verdict{};
+        const std::scoped_lock lock(one_at_a_time);
+        bar.add(call.bytes);
+        return files::verdict{};
+    });
     checkpoint::solo alone;
     ledger book;
     log said(0);
@@ -145,6 +156,11 @@ int import_safetensors(const options& what) {
     how.directory = what.path;
     how.tag = what.tag;
     checkpoint::save(all, alone, disk, book, said, how);
+    if (what.json)
+        print_json({{"folder", files::join(what.path, what.tag)},
+                    {"file", what.file},
+                    {"tensors", all.tensors.size()},
+                    {"bytes", bytes}});
     return fine;
 }
 

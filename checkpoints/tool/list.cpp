@@ -1,15 +1,14 @@
 // zero-ckpt list: one line per checkpoint, from the first lines of the manifests.
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
+#include "answer.hpp"
 #include "checkpoints/directory.hpp"
 #include "tool.hpp"
 
 namespace zero::tool {
 namespace {
 
-void print_json(const std::vector<checkpoint::candidate>& found) {
+void print_entries(const std::vector<checkpoint::candidate>& found) {
     nlohmann::ordered_json all = nlohmann::ordered_json::array();
     for (const checkpoint::candidate& one : found) {
         nlohmann::ordered_json entry{{"tag", one.tag}, {"whole", one.head.has_value()}};
@@ -26,7 +25,7 @@ void print_json(const std::vector<checkpoint::candidate>& found) {
             entry["problem"] = one.problem;
         all.push_back(entry);
     }
-    fmt::print("{}\n", all.dump(2));
+    print_json(all);
 }
 
 void print_table(const std::vector<checkpoint::candidate>& found) {
@@ -72,7 +71,7 @@ int list(const options& what) {
     }
     const std::vector<checkpoint::candidate> found = checkpoint::candidates(disk, what.path);
     if (what.json)
-        print_json(found);
+        print_entries(found);
     else if (!found.empty())
         print_table(found);
     if (found.empty() && !what.json) fmt::print(stderr, "zero-ckpt: there is no checkpoint in {}\n", what.path);

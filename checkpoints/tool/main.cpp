@@ -48,15 +48,18 @@ std::vector<command> add_commands(CLI::App& app, options& what) {
     to_file->add_flag("--states", what.states, "optimizer states too, as states/<state>/<tensor>");
     to_file->add_option("--dtype", what.type, "of values: registered (the default), stored, fp32, fp64, bf16, fp16")
         ->check(CLI::IsMember({"registered", "stored", "fp32", "fp64", "bf16", "fp16"}));
+    json(to_file);
 
     CLI::App* from_file = add("import", "a checkpoint of values alone, for \"checkpoint.load\": \"weights\"");
     from_file->add_option("--safetensors", what.file, "the file to read")->required();
     from_file->add_option("DIR", what.path, "folder of checkpoints")->required();
     from_file->add_option("TAG", what.tag, "name of the new checkpoint")->required();
+    json(from_file);
 
     CLI::App* merge = with_folder(add("merge", "plain HDF5: every tensor whole in one dataset"), what);
     merge->add_option("FILE", what.file, "the file to write; must not be there yet")->required();
     merge->add_flag("--states", what.states, "optimizer states too");
+    json(merge);
 
     CLI::App* prune = add("prune", "removes old checkpoints; never the newest nor the one that LATEST names");
     prune->add_option("DIR", what.path, "folder of checkpoints")->required();
@@ -66,6 +69,7 @@ std::vector<command> add_commands(CLI::App& app, options& what) {
     prune->add_option("--keep-every", what.keep_every, "and every step divisible by this")
         ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
     prune->add_flag("--dry-run", what.dry_run, "only say what would be removed");
+    json(prune);
 
     return {{zero::tool::list, not_readable, list},
             {zero::tool::show, not_readable, show},

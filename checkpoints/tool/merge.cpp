@@ -2,6 +2,7 @@
 // the file out in memory; the data are streamed to its offsets. Attached arrays are not in it.
 #include <fmt/format.h>
 
+#include "answer.hpp"
 #include "checkpoints/hdf5.hpp"
 #include "checkpoints/hdf5_tensor.hpp"
 #include "checkpoints/vector_paths.hpp"
@@ -34,6 +35,7 @@ public:
     }
     hdf5::image& image() noexcept { return image_; }
     const std::vector<placed>& tensors() const noexcept { return tensors_; }
+    std::int64_t count() const noexcept { return count_; }  // those without elements too
 
 private:
     void put_run() {
@@ -57,6 +59,7 @@ private:
         const hdf5::dataset made(H5Dcreate2(image_.file(), path.c_str(), stored.get(), space.get(), links_.get(),
                                             creation_.get(), H5P_DEFAULT),
                                  "create a dataset");
+        ++count_;
         checkpoint::describe(attributes_, made.get(), tensor, from_.what().head.uuid);
         if (tensor.count == 0) return;
         const haddr_t offset = H5Dget_offset(made.get());
@@ -71,6 +74,7 @@ private:
     hdf5::list links_ = hdf5::link_list();
     hdf5::attributes attributes_;
     std::vector<placed> tensors_;
+    std::int64_t count_ = 0;
 };
 
 }  // namespace
@@ -96,6 +100,8 @@ int merge(const options& what) {
     }
     to.length(laid.image().bytes());
     to.finish();
+    if (what.json)
+        print_json({{"folder", from.folder()}, {"file", what.file}, {"arrays", laid.count()}, {"bytes", bytes}});
     return fine;
 }
 

@@ -2,6 +2,7 @@
 // newest nor the one of LATEST; staging folders of jobs and damaged checkpoints are left alone and do not count.
 #include <fmt/format.h>
 
+#include "answer.hpp"
 #include "checkpoints/directory.hpp"
 #include "checkpoints/verify.hpp"
 #include "tool.hpp"
@@ -29,12 +30,17 @@ int prune(const options& what) {
     const files::disk disk;
     require(disk.look(what.path).directory, code::argument, "there is no folder {}", what.path);
     const std::string latest = latest_of(disk, what.path);
+    nlohmann::ordered_json removed = nlohmann::ordered_json::array(), damaged = removed;
+    const auto leave = [&](const std::string& tag, const std::string& why) {
+        damaged.push_back({{"tag", tag}, {"problem", why}});
+        if (!what.json) fmt::print("left alone {}: {}\n", tag, why);
+    };
     std::int64_t kept = 0;
     bool newest = true;
     for (const checkpoint::candidate& one : checkpoint::candidates(disk, what.path)) {
         const std::string folder = files::join(what.path, one.tag);
         if (!one.head) {
-            fmt::print("left alone {}: {}\n", one.tag, one.problem);
+            leave(one.tag, one.problem);
             continue;
         }
         const bool first = std::exchange(newest, false);
@@ -42,7 +48,7 @@ int prune(const options& what) {
             if (sound(disk, folder))
                 ++kept;
             else
-                fmt::print("left alone {}: damaged, not counted\n", one.tag);
+                leave(one.tag, "damaged, not counted");
             continue;
         }
         const bool every = what.keep_every > 0 && one.head->step % what.keep_every == 0;
@@ -52,8 +58,10 @@ int prune(const options& what) {
             disk.sync_directory(what.path);
             disk.remove_tree(trash);
         }
-        fmt::print("{} {}\n", what.dry_run ? "would remove" : "removed", one.tag);
+        removed.push_back(one.tag);
+        if (!what.json) fmt::print("{} {}\n", what.dry_run ? "would remove" : "removed", one.tag);
     }
+    if (what.json) print_json({{"dry_run", what.dry_run}, {"removed", removed}, {"left_alone", damaged}});
     return fine;
 }
 

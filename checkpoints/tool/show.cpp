@@ -1,8 +1,7 @@
 // zero-ckpt show: the run, the files and the tensors of one checkpoint, from its manifest.
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
+#include "answer.hpp"
 #include "checkpoints/verify.hpp"
 #include "content.hpp"
 #include "progress.hpp"
@@ -22,7 +21,7 @@ std::int64_t bytes_of(const checkpoint::tensor_entry& tensor) {
     return bytes;
 }
 
-void print_json(const manifest& what, const std::vector<statistics>& numbers) {
+void print_manifest(const manifest& what, const std::vector<statistics>& numbers) {
     json tensors = json::array(), attached = json::array(), files = json::array();
     for (const checkpoint::tensor_entry& one : what.tensors) {
         json vectors = json::object();
@@ -70,7 +69,7 @@ void print_json(const manifest& what, const std::vector<statistics>& numbers) {
                    {"files", files},
                    {"tensors", tensors},
                    {"attached", attached}};
-    fmt::print("{}\n", all.dump(2, ' ', false, json::error_handler_t::replace));
+    print_json(all);
 }
 
 // "layer/0/w" under "layer/0/b" repeats nothing: the folders of a name are printed once.
@@ -124,7 +123,7 @@ int show(const options& what) {
         const manifest found = checkpoint::read_manifest(files::disk(), folder);
         const std::vector<statistics> numbers = what.statistics ? statistics_of(folder) : std::vector<statistics>{};
         if (what.json)
-            print_json(found, numbers);
+            print_manifest(found, numbers);
         else
             print_text(found, folder, numbers);
         return fine;

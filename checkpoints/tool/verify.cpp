@@ -3,8 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
+#include "answer.hpp"
 #include "progress.hpp"
 #include "tool.hpp"
 
@@ -33,12 +32,11 @@ int verify(const options& what) {
         found = checkpoint::verify(files::disk(), folder, what.full, [&](std::int64_t done) { bar.update(done); });
     }
     if (what.json) {
-        const nlohmann::ordered_json all{{"folder", folder},
-                                         {"fine", found.problems.empty()},
-                                         {"full", found.full},
-                                         {"bytes", found.bytes},
-                                         {"problems", found.problems}};
-        fmt::print("{}\n", all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+        print_json({{"folder", folder},
+                    {"fine", found.problems.empty()},
+                    {"full", found.full},
+                    {"bytes", found.bytes},
+                    {"problems", found.problems}});
     } else if (found.problems.empty()) {
         fmt::print("{}: fine ({})\n", folder,
                    found.full ? size_text(static_cast<double>(found.bytes)) + " of data and all else summed"

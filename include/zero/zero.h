@@ -11,7 +11,8 @@
  *                collective call that fails, fails with the same code and the failing rank's sentence on every rank,
  *                and nothing hangs. Two limits: a rank whose handle or communicator is unusable answers alone, and
  *                argument errors of gather, prefetch and release stay on the failing rank where the call needs no
- *                communication (stages 0 to 2), unless "zero_optimization.enable_sanity_checks" is on.
+ *                communication (stages 0 to 2; stage 3 where the ranks share memory), unless
+ *                "zero_optimization.enable_sanity_checks" is on.
  *   local        Everything else. A local call never waits for another rank.
  *   Errors       Every int function returns ZERO_OK or a ZERO_ERR_ code; zero_error_name gives its name,
  *                zero_last_error the sentence that says what to change. Any function may return ZERO_ERR_ARGUMENT for
@@ -130,9 +131,9 @@ ZERO_API int zero_set_model_comm_f(zero_t z, MPI_Fint model);
  * contradict each other; MEMORY with the bytes that were wanted, the context stays uncommitted. */
 ZERO_API int zero_commit(zero_t z);
 
-/* (c), over both while a save is under way (checkpoint.async). Returns when all background work is done and committed; the
- * error of that work otherwise. Reductions that are
- * under way end in zero_step or zero_finish. */
+/* (c), over both while a save is under way (checkpoint.async). Returns when all background work is done and committed.
+ * Reductions that are under way end in zero_step or zero_finish.
+ * Errors: those of that work (IO, CHECKPOINT ...). */
 ZERO_API int zero_wait(zero_t z);
 
 /* (c) Waits for background work, frees everything, sets *z to NULL. The caller's arrays keep their present contents.
@@ -157,9 +158,12 @@ ZERO_API int zero_set_text(zero_t z, const char *key, const char *value);
 /* Local. Reads an option by its path, or a reading of the context: "step" applied updates; "micro_step" micro-steps
  * since the last boundary; "skipped_steps" updates skipped for a non-finite gradient; "grad_norm" L2 norm of the last
  * update's gradient before clipping (inf or nan if it was skipped); "loss_scale"; "lr" the rate that the next update
- * will use; "overflow" 1 if the last update was skipped; "rank", "size", "nodes", "threads" of this rank; "owned_elements" elements of which
- * this rank holds the state, without padding; "live_elements" elements whose whole values this rank holds now;
- * "ranks_sharing_values" by how many ranks of a node the library's values are held together, 1 if each has its own.
+ * will use; "overflow" 1 if the last update was skipped; "rank", "size", "nodes", "threads" of this rank;
+ * "owned_elements" elements of which this rank holds the state, without padding; "live_elements" elements whose values
+ * this rank holds now, whole or in slices; "ranks_sharing_values" by how many ranks of a node the library's values are
+ * held together, 1 if each has its own; "sent.reduce_bytes", "sent.gather_bytes" what this rank sent over MPI,
+ * "sent.off_node_bytes" what of it went to other nodes; "memory.parameters" and the other purposes of docs/memory.md:
+ * bytes held now.
  * zero_get_real reads integers too; booleans are 0 or 1.
  * Errors: ARGUMENT key or value NULL; CONFIG unknown key, or a key of another type. */
 ZERO_API int zero_get_int(zero_t z, const char *key, int64_t *value);
@@ -294,11 +298,12 @@ ZERO_API int zero_rebind(zero_t z, int id, void *values);
  * Errors: ARGUMENT id, buffer NULL; STATE a frozen tensor. */
 ZERO_API int zero_gradient(zero_t z, int id, void **buffer);
 
-/* Not collective, though it may start communication: ranks may call for different tensors in different orders. Adds
- * this rank's gradient (registered type, all elements) of this micro-step; NULL hands over the buffer of
- * zero_gradient. A host array may be reused on return. A second hand-over in a micro-step adds; a tensor that a rank
- * does not hand over counts as 0 there. The gradient used is the mean over ranks and micro-steps
- * ("libzero.gradient_reduction": "sum" for the sum). Gradients of frozen tensors are dropped.
+/* Not collective, though it may start communication, and in stages 2 and 3 wait for the other ranks when its staging
+ * is full (at most half a second): ranks may call for different tensors in different orders. Adds this rank's gradient
+ * (registered type, all elements) of this micro-step; NULL hands over the buffer of zero_gradient. A host array may be
+ * reused on return. A second hand-over in a micro-step adds; a tensor that a rank does not hand over counts as 0 there.
+ * The gradient used is the mean over ranks and micro-steps ("libzero.gradient_reduction": "sum" for the sum). Gradients
+ * of frozen tensors are dropped.
  * Errors: ARGUMENT id, NULL without zero_gradient. */
 ZERO_API int zero_reduce(zero_t z, int id, const void *gradient);
 
@@ -342,7 +347,9 @@ ZERO_API int zero_dot(zero_t z, const char *a, const char *b, int group, double 
 /* ---- checkpoints: after commit --------------------------------------------------------------------------------- */
 
 /* (c) over both. Writes directory/tag: partitioned HDF5, complete or absent, readable on any P and stage. tag NULL or
- * "": "step-<12 digits>". Makes the directory, and those above it, where they are missing.
+ * "": "step-<12 digits>". Makes the directory, and those above it, where they are missing. With "checkpoint.async" it
+ * returns after a copy in memory; a later call (zero_wait, save, load, finalize, step) commits what a thread has
+ * written by then. An earlier save that failed this way is the error of this call.
  * Errors: ARGUMENT directory NULL or empty, tag with '/' or a leading '.'; STATE inside an accumulation window;
  * CHECKPOINT the tag exists; IO with path and reason (nothing is left behind); MISMATCH directory or tag differ;
  * UNSUPPORTED built without HDF5. */

@@ -26,6 +26,8 @@ inline void check_reduction(const reduce_scatter_request& what) {
     require(what.travel_type == what.sum_type || narrower, code::internal, "a sum in {} cannot travel as {}",
             name(what.sum_type), name(what.travel_type));
     require(what.slice >= 0, code::internal, "a slice of {} elements", what.slice);
+    require(what.exact ? what.running != nullptr || !what.add : what.running == nullptr, code::internal,
+            "an exact sum is added to running sums only");
 }
 
 }  // namespace zero::comm

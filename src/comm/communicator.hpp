@@ -1,5 +1,5 @@
-// The few verbs by which ranks talk. Siblings behind this interface: self.cpp (one rank, no MPI call), mpi.cpp and
-// node_shared.cpp; later NCCL, two levels. Start and finish are separate, so that overlap is free.
+// The few verbs by which ranks talk. Siblings behind this interface: self.cpp (one rank, no MPI call), mpi.cpp,
+// node_shared.cpp and, on top of the last two, hierarchical.cpp; later NCCL. Start and finish are separate, so that overlap is free.
 // Not here: what is sent when (stage/), and how ranks agree on errors (core/agreement.hpp).
 #pragma once
 #include <cstdint>
@@ -15,6 +15,7 @@
 #include "tensor/dtype.hpp"
 
 namespace zero {
+class exact_vector;
 class node_memory;
 }
 
@@ -28,7 +29,9 @@ public:
     virtual void finish() = 0;    // waits until done; errors are thrown here
 };
 
-// Sum in rank order over all ranks; every rank keeps its own slice.
+// Sum over all ranks: in rank order inside each node, then over the nodes in their order (all ranks in rank order where
+// there is one node, or one rank on each). The order follows from nodes() alone, never from the way that contributions
+// take. Every rank keeps its own slice.
 struct reduce_scatter_request {
     const void* source = nullptr;  // the whole bucket, `ranks * slice` elements of sum_type, slot after slot; in the
                                    // node's memory, where the communicator shares some
@@ -41,6 +44,9 @@ struct reduce_scatter_request {
     std::int64_t slice = 0;        // elements per slot
     void* target = nullptr;        // `slice` elements of sum_type; may be the own slot inside source
     bool add = false;              // target += sum instead of target = sum
+    bool exact = false;            // nothing is rounded but the sum, once, so no order shows (tensor/exact_vector.hpp); without add
+    exact_vector* running = nullptr;  // with exact: these sums of `slice` elements take the contributions (`add`: on top of
+                                   // what they hold) in place of target, and `finished` is not called
     // Called for ranges of target as soon as they are final, while they are in cache, each by the member of the crew that
     // summed it. May be empty.
     std::function<void(int member, std::int64_t first, std::int64_t count)> finished{};
@@ -58,6 +64,8 @@ struct all_gather_request {
                                            // that is not a receiver
     int root = -1;                         // -1: everyone receives; else only that rank
     bool visible = false;                  // on every rank, `own` lies in the node's memory, if there is such
+    bool once = false;                     // the landings are places in the node's memory, the same for all of its ranks,
+                                           // and `own` is at its own: a fence() of all ranks afterwards makes it known
 };
 
 inline dtype source_type(const reduce_scatter_request& what) noexcept {
@@ -87,19 +95,30 @@ public:
     virtual void reserve(ledger& book, std::int64_t largest_slice_bytes) = 0;
     virtual std::int64_t scratch_bytes(std::int64_t largest_slice_bytes) const noexcept = 0;
 
-    struct traffic { std::int64_t reduce_bytes = 0, gather_bytes = 0; };  // payload that this rank sent over MPI
-    virtual const traffic& sent() const noexcept { return sent_; }
+    // Payload that this rank sent over MPI, and what of it went to other nodes.
+    struct traffic { std::int64_t reduce_bytes = 0, gather_bytes = 0, off_node_bytes = 0; };
+    virtual traffic sent() const noexcept { return sent_; }
 
-    // Memory that all ranks see at the same offsets; null where there is none.
+    // Memory that all ranks of this rank's node see at the same offsets; null where there is none.
     virtual node_memory* shared() const noexcept { return nullptr; }
-    virtual void fence() {}  // where memory is shared: what every rank wrote there before, all ranks see afterwards
+    virtual void fence() {}  // where memory is shared: what ranks of a node wrote there before, all of them see afterwards
 
     // Threads that help with sums and copies. It outlives the operations.
-    void employ(crew* threads) noexcept { threads_ = threads; }
+    virtual void employ(crew* threads) noexcept { threads_ = threads; }
+
+    // From now on another thread asks operations for progress while the caller computes (background.hpp), so that starting one
+    // is no more than saying so. False: no other thread may.
+    virtual bool start_helper() { return false; }
 
     // For a communicator on top of this one.
     virtual bool on_one_node() { return size() == 1; }        // collective
-    virtual void meanwhile(std::function<bool()> /*work*/) {}  // called in every wait; true when it moved something
+    // Those ranks that give the same color, in the order of their ranks, with nodes of that size. Collective.
+    virtual std::unique_ptr<communicator> part(int /*color*/, int /*node_size*/) { return nullptr; }
+    virtual void meanwhile(std::function<bool()> /*work*/) {}  // called in every wait, which it ends by throwing; true when it
+                                                               // moved something
+    enum class news { none, given_up, dead };                  // an operation, or a rank of the teller's node
+    virtual void tell(news /*what*/) noexcept {}               // all other ranks
+    virtual news heard() { return news::none; }                // the worst so far
 
 protected:
     traffic sent_;
@@ -119,8 +138,8 @@ std::unique_ptr<communicator> make_mpi(const void* mpi_comm, const mpi_options& 
 // make_self() for one rank, make_mpi() else. Throws code::argument for MPI_COMM_NULL and inter-communicators,
 // code::state outside MPI_Init..Finalize.
 std::unique_ptr<communicator> make(const void* mpi_comm, const mpi_options& options);
-// The same ranks through memory that they share, where they are all on one node. Where that cannot be had, the
-// communicator as it was, and the reason. Collective.
+// The same ranks through memory that those of a node share, and over MPI between equal nodes. Where that cannot be had,
+// the communicator as it was, and the reason. Collective.
 std::unique_ptr<communicator> share_node(std::unique_ptr<communicator> plain, std::string& reason);
 void check_communicator(const void* mpi_comm);  // throws what make() would throw; local
 bool mpi_is_usable() noexcept;         // between MPI_Init and MPI_Finalize

@@ -6,6 +6,8 @@
 #include <cstring>
 
 #include "comm/checks.hpp"
+#include "comm/exact_tile.hpp"
+#include "comm/nested_sum.hpp"
 #include "core/error.hpp"
 #include "tensor/vector.hpp"
 
@@ -33,7 +35,7 @@ constexpr std::int64_t row_bytes_per_peer(std::int64_t chunk, std::size_t lanes)
 
 }  // namespace
 
-exchange::exchange(MPI_Comm comm, const partition::topology& nodes, std::int64_t largest_count, std::int64_t& sent)
+exchange::exchange(MPI_Comm comm, const partition::topology& nodes, std::int64_t largest_count, communicator::traffic& sent)
     : comm_(comm), nodes_(nodes), ranks_(nodes.ranks), largest_count_(largest_count), sent_(sent) {
     check(MPI_Comm_rank(comm, &rank_), "MPI_Comm_rank");
     sources_.resize(static_cast<std::size_t>(ranks_));
@@ -204,7 +206,8 @@ void exchange::send_chunk(std::size_t which, reduction& one) {
                             MPI_UINT16_T, owner, one.tag, comm_, at.requests.add()),
                   "MPI_Isend");
         }
-        sent_ += count * width;
+        sent_.reduce_bytes += count * width;
+        if (nodes_.node_of(owner) != nodes_.node_of(rank_)) sent_.off_node_bytes += count * width;
     }
 }
 
@@ -225,9 +228,13 @@ void exchange::sum_chunk(std::size_t which, reduction& one) {
         // Tile by tile, so that `finished` finds the sum in the nearest cache.
         for (std::int64_t done = 0; done < count; done += tile) {
             const std::int64_t n = std::min(tile, count - done);
-            vector::ordered_sum(what.sum_type, bytes_at(what.target, (first + done) * wide), what.add, sources_.data(),
-                                types_.data(), ranks_, n);
-            if (what.finished && !one.error) what.finished(0, first + done, n);
+            bool final = true;
+            if (what.exact)
+                final = sum_exactly(what, first + done, sources_.data(), types_.data(), ranks_, n);
+            else
+                nested_sum(nodes_, what.sum_type, bytes_at(what.target, (first + done) * wide), what.add, sources_.data(),
+                           types_.data(), n);
+            if (final && what.finished && !one.error) what.finished(0, first + done, n);
             for (std::size_t k = 0; k < sources_.size(); ++k)
                 sources_[k] = bytes_at(sources_[k], n * size_of(types_[k]));
         }

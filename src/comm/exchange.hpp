@@ -1,6 +1,6 @@
-// The reduce-scatter over MPI: point to point, in chunks, summed in rank order by the owner of each slice. All
-// reductions in flight form one stream of chunks that passes through the same few scratch lanes, first come first
-// served. Not here: which buckets are reduced when (stage/), the sum itself (tensor/vector.hpp).
+// The reduce-scatter over MPI: point to point, in chunks, summed by the owner of each slice in the one order
+// (nested_sum.hpp). All reductions in flight form one stream of chunks that passes through the same few scratch lanes,
+// first come first served. Not here: which buckets are reduced when (stage/), the sum itself (tensor/vector.hpp).
 #pragma once
 #include <array>
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace zero::comm {
 class exchange {
 public:
     // `sent` counts the payload bytes; it outlives the exchange, as does the communicator.
-    exchange(MPI_Comm comm, const partition::topology& nodes, std::int64_t largest_count, std::int64_t& sent);
+    exchange(MPI_Comm comm, const partition::topology& nodes, std::int64_t largest_count, communicator::traffic& sent);
 
     // One reduce-scatter on its way.
     struct reduction {
@@ -65,7 +65,7 @@ private:
     partition::topology nodes_;
     int rank_ = 0, ranks_ = 1;
     std::int64_t largest_count_;
-    std::int64_t& sent_;
+    communicator::traffic& sent_;
     std::int64_t sequence_ = 0;
     buffer scratch_;
     std::int64_t chunk_bytes_ = 0;

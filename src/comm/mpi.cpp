@@ -1,6 +1,7 @@
 // The verbs over plain MPI. Every wait moves *everything* that is under way: a rank that waits for one thing may be
 // what another rank's reduction waits for. Hence non-blocking collectives everywhere. No helper threads: any MPI thread
 // level.
+#include <algorithm>
 #include <exception>
 #include <utility>
 
@@ -29,7 +30,7 @@ public:
         : largest_count_(count_limit(options.largest_count)),
           own_(given),
           around_(find_nodes(own_.get(), options.node_size)),
-          exchange_(own_.get(), around_.nodes, largest_count_, sent_.reduce_bytes) {
+          exchange_(own_.get(), around_.nodes, largest_count_, sent_) {
         check(MPI_Comm_rank(own_.get(), &rank_), "MPI_Comm_rank");
     }
 
@@ -37,9 +38,17 @@ public:
     int size() const noexcept override { return around_.nodes.ranks; }
     const partition::topology& nodes() const noexcept override { return around_.nodes; }
     bool on_one_node() override {
-        return around_.nodes.nodes == 1 && (around_.asked ? around_ : ask_mpi(own_.get())).on_node == size();
+        return around_.nodes.nodes == 1 && !around_.unequal && (around_.asked ? around_ : ask_mpi(own_.get())).on_node == size();
     }
+    std::unique_ptr<communicator> part(int color, int node_size) override {
+        const split_communicator those(own_.get(), color, rank_);
+        return std::make_unique<mpi>(those.get(), mpi_options{node_size, largest_count_});
+    }
+    bool start_helper() override { return every_thread_may_call(); }
     void meanwhile(std::function<bool()> work) override { meanwhile_ = std::move(work); }
+
+    void tell(news what) noexcept override;
+    news heard() override;
 
     std::unique_ptr<operation> start_reduce_scatter(reduce_scatter_request what) override;
     std::unique_ptr<operation> start_all_gather(all_gather_request what) override;
@@ -56,6 +65,7 @@ public:
     }
 
     exchange& reductions() noexcept { return exchange_; }
+    void leaves_messages() noexcept { own_.keep(); }
 
     // Waits until `done()`; meanwhile the reductions move on.
     template <typename Done>
@@ -72,12 +82,19 @@ public:
     }
 
 private:
-    // One collective call: `post` starts it, and it is waited for.
+    // One collective call: `post` starts it, and it is waited for. It cannot be cancelled: when bad news end the wait, it is
+    // left to MPI.
     template <typename Post>
     void collective(const Post& post, const char* call) {
         request_set one;
         check(post(one.add()), call);
-        wait([&] { return one.test(); });
+        try {
+            wait([&] { return one.test(); });
+        } catch (...) {
+            one.clear();
+            leaves_messages();
+            throw;
+        }
     }
 
     std::int64_t largest_count_;
@@ -87,6 +104,8 @@ private:
     std::function<bool()> meanwhile_;
     int rank_ = 0;
     std::int64_t gathers_ = 0, texts_ = 0;
+    news told_ = news::none, heard_ = news::none;
+    std::vector<std::int64_t> numbers_;  // of the present small reduction
 };
 
 class reduce_operation : public operation {
@@ -94,7 +113,9 @@ public:
     reduce_operation(mpi& over, reduce_scatter_request what)
         : over_(over), one_(over.reductions().start(std::move(what))) {}
     ~reduce_operation() override {
-        if (!one_->done()) over_.reductions().abandon("an earlier reduction was given up: finalize this context");
+        if (one_->done()) return;
+        over_.leaves_messages();
+        over_.reductions().abandon("an earlier reduction was given up: finalize this context");
     }
     bool progress() override {
         if (!one_->done()) over_.reductions().progress();
@@ -119,6 +140,9 @@ private:
 class gather_operation : public operation {
 public:
     gather_operation(mpi& over, request_set posted) : over_(over), posted_(std::move(posted)) {}
+    ~gather_operation() override {
+        if (!posted_.empty()) over_.leaves_messages();
+    }
     bool progress() override {
         over_.reductions().progress();
         return posted_.test();
@@ -140,19 +164,49 @@ std::unique_ptr<operation> mpi::start_all_gather(all_gather_request what) {
     check_gather(what, rank_, size());
     request_set posted;
     sent_.gather_bytes += post_gather(own_.get(), what, tag_of(kind::gather, gathers_++), largest_count_, posted);
+    const int own_node = nodes().node_of(rank_);
+    const int elsewhere = what.root < 0 ? size() - nodes().per_node() : nodes().node_of(what.root) != own_node ? 1 : 0;
+    sent_.off_node_bytes += elsewhere * what.own_bytes;
     return std::make_unique<gather_operation>(*this, std::move(posted));
 }
 
 void mpi::all_reduce(std::span<std::int64_t> values, combine how) {
     const MPI_Op op = how == combine::sum ? MPI_SUM : MPI_MAX;
     const chunks parts{static_cast<std::int64_t>(values.size()), largest_count_};
+    numbers_.assign(values.begin(), values.end());  // what is left to MPI outlives the caller's
     for (std::int64_t k = 0; k < parts.number(); ++k) {
-        std::int64_t* first = values.data() + parts.first(k);
+        std::int64_t* first = numbers_.data() + parts.first(k);
         const int count = static_cast<int>(parts.count(k));
         collective(
             [&](MPI_Request* r) { return MPI_Iallreduce(MPI_IN_PLACE, first, count, MPI_INT64_T, op, own_.get(), r); },
             "MPI_Iallreduce");
     }
+    std::copy(numbers_.begin(), numbers_.end(), values.begin());
+}
+
+void mpi::tell(news what) noexcept {
+    static constexpr news texts[] = {news::none, news::given_up, news::dead};  // outlives the messages
+    if (what <= told_ || !mpi_is_usable()) return;
+    told_ = what;
+    leaves_messages();
+    for (int peer = 0; peer < size(); ++peer) {
+        MPI_Request sent = MPI_REQUEST_NULL;
+        if (peer == rank_) continue;
+        if (MPI_Isend(&texts[static_cast<int>(what)], sizeof what, MPI_BYTE, peer, tag_of(kind::news, 0), own_.get(), &sent) == MPI_SUCCESS)
+            MPI_Request_free(&sent);
+    }
+}
+
+communicator::news mpi::heard() {
+    for (int there = 1; there != 0;) {
+        MPI_Status status;
+        check(MPI_Iprobe(MPI_ANY_SOURCE, tag_of(kind::news, 0), own_.get(), &there, &status), "MPI_Iprobe");
+        if (there == 0) break;
+        news what = news::none;
+        check(MPI_Recv(&what, sizeof what, MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG, own_.get(), MPI_STATUS_IGNORE), "MPI_Recv");
+        heard_ = std::max(heard_, what);
+    }
+    return heard_;
 }
 
 void mpi::broadcast(void* data, std::int64_t bytes, int root) {

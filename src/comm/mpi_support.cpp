@@ -16,27 +16,15 @@ std::string text_of(int result) {
     return std::string(text, static_cast<std::size_t>(length));
 }
 
-// A node of ranks known only for the time of the search.
-class node_communicator {
-public:
-    node_communicator(MPI_Comm comm, int rank) {
-        check(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &comm_), "MPI_Comm_split_type");
-    }
-    ~node_communicator() {
-        if (comm_ != MPI_COMM_NULL) MPI_Comm_free(&comm_);
-    }
-    node_communicator(const node_communicator&) = delete;
-    node_communicator& operator=(const node_communicator&) = delete;
-    MPI_Comm get() const noexcept { return comm_; }
-
-private:
-    MPI_Comm comm_ = MPI_COMM_NULL;
-};
-
 }  // namespace
 
 void check(int result, const char* call) {
     if (result != MPI_SUCCESS) fail(code::mpi, "{} failed: {}", call, text_of(result));
+}
+
+bool every_thread_may_call() noexcept {
+    int level = MPI_THREAD_SINGLE;
+    return MPI_Query_thread(&level) == MPI_SUCCESS && level == MPI_THREAD_MULTIPLE;
 }
 
 int error_in(int result, std::span<const MPI_Status> statuses) noexcept {
@@ -50,6 +38,18 @@ int error_in(int result, std::span<const MPI_Status> statuses) noexcept {
     return result;
 }
 
+split_communicator::split_communicator(MPI_Comm comm, int rank) {
+    check(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &comm_), "MPI_Comm_split_type");
+}
+
+split_communicator::split_communicator(MPI_Comm comm, int color, int rank) {
+    check(MPI_Comm_split(comm, color, rank, &comm_), "MPI_Comm_split");
+}
+
+split_communicator::~split_communicator() {
+    if (comm_ != MPI_COMM_NULL) MPI_Comm_free(&comm_);
+}
+
 own_communicator::own_communicator(MPI_Comm from) {
     check(MPI_Comm_dup(from, &comm_), "MPI_Comm_dup");
     const int result = MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
@@ -60,7 +60,7 @@ own_communicator::own_communicator(MPI_Comm from) {
 }
 
 own_communicator::~own_communicator() {
-    if (comm_ != MPI_COMM_NULL && mpi_is_usable()) MPI_Comm_free(&comm_);
+    if (comm_ != MPI_COMM_NULL && !kept_ && mpi_is_usable()) MPI_Comm_free(&comm_);
 }
 
 bool request_set::test() {
@@ -95,7 +95,7 @@ neighbourhood ask_mpi(MPI_Comm comm) {
     check(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
     neighbourhood seen;
     seen.asked = true;
-    const node_communicator node(comm, rank);
+    const split_communicator node(comm, rank);
     check(MPI_Comm_rank(node.get(), &seen.local), "MPI_Comm_rank");
     check(MPI_Comm_size(node.get(), &seen.on_node), "MPI_Comm_size");
     return seen;
@@ -110,6 +110,7 @@ neighbourhood find_nodes(MPI_Comm comm, int node_size) {
     if (node_size > 0) {
         neighbourhood by_fiat;
         by_fiat.nodes = {ranks, ranks % node_size == 0 ? ranks / node_size : 1};
+        by_fiat.unequal = ranks > node_size && ranks % node_size != 0;
         return by_fiat;
     }
     neighbourhood seen = ask_mpi(comm);
@@ -119,6 +120,7 @@ neighbourhood find_nodes(MPI_Comm comm, int node_size) {
     check(MPI_Allreduce(mine, worst, 3, MPI_INT, MPI_MAX, comm), "MPI_Allreduce");
     const bool equal_nodes = worst[0] == 0 && worst[1] == -worst[2];
     seen.nodes = {ranks, equal_nodes ? ranks / seen.on_node : 1};
+    seen.unequal = !equal_nodes;
     return seen;
 }
 

@@ -12,7 +12,22 @@
 namespace zero::comm {
 
 void check(int result, const char* call);                                 // throws code::mpi with MPI's own text
+bool every_thread_may_call() noexcept;                                     // MPI_THREAD_MULTIPLE
 int error_in(int result, std::span<const MPI_Status> statuses) noexcept;  // looks behind MPI_ERR_IN_STATUS
+
+// Some of the ranks, for a while: by MPI's choice of a node, or by color.
+class split_communicator {
+public:
+    split_communicator(MPI_Comm comm, int rank);
+    split_communicator(MPI_Comm comm, int color, int rank);
+    ~split_communicator();
+    split_communicator(const split_communicator&) = delete;
+    split_communicator& operator=(const split_communicator&) = delete;
+    MPI_Comm get() const noexcept { return comm_; }
+
+private:
+    MPI_Comm comm_ = MPI_COMM_NULL;
+};
 
 // A duplicate with MPI_ERRORS_RETURN, freed in the destructor unless MPI is finalized by then.
 class own_communicator {
@@ -22,9 +37,12 @@ public:
     own_communicator(const own_communicator&) = delete;
     own_communicator& operator=(const own_communicator&) = delete;
     MPI_Comm get() const noexcept { return comm_; }
+    // It is not freed: messages may be left in it, and MPI would deliver them to whoever gets its number next.
+    void keep() noexcept { kept_ = true; }
 
 private:
     MPI_Comm comm_ = MPI_COMM_NULL;
+    bool kept_ = false;
 };
 
 // Polls, and gives the core away when nothing comes: the peer may need this very core.
@@ -53,7 +71,7 @@ public:
     bool empty() const noexcept { return requests_.empty(); }
     bool test();  // true when all are done, then statuses() holds and the set counts as finished
     std::span<const MPI_Status> statuses() const noexcept { return statuses_; }
-    void clear() noexcept { requests_.clear(); }
+    void clear() noexcept { requests_.clear(); }  // without waiting: MPI keeps what is under way
     void drop() noexcept;
 
 private:
@@ -63,7 +81,7 @@ private:
 
 // A tag names the kind of exchange and which one it is, so that neighbours in time never pair up. Within 0..32767,
 // which every MPI has. Tests tell the kinds apart by the two lowest bits.
-enum class kind : int { reduce = 0, gather = 1, text = 2 };
+enum class kind : int { reduce = 0, gather = 1, text = 2, news = 3 };
 constexpr int tag_of(kind which, std::int64_t sequence) noexcept {
     return static_cast<int>(sequence % 8192) * 4 + static_cast<int>(which);
 }
@@ -72,6 +90,7 @@ constexpr int tag_of(kind which, std::int64_t sequence) noexcept {
 // Collective.
 struct neighbourhood {
     partition::topology nodes;
+    bool unequal = false;  // several nodes, but not equal ones numbered one after the other
     bool asked = false;  // MPI was: the rest holds
     int local = 0, on_node = 1;  // this rank among those of its node, and how many these are
 };

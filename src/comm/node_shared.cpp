@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "comm/checks.hpp"
+#include "comm/exact_tile.hpp"
 #include "comm/node_flags.hpp"
 #include "comm/node_shared.hpp"
 #include "core/error.hpp"
@@ -23,7 +24,7 @@ namespace {
 constexpr int pieces = 4;            // of private parts, on their way through shared memory
 constexpr std::int64_t tile = 4096;  // elements summed in one go: whole atoms of the norm, and in the nearest caches
 
-class node_shared final : public communicator {
+class node_shared final : public node_level {
 public:
     node_shared(std::unique_ptr<communicator> plain, std::shared_ptr<node_memory> memory,
                 std::shared_ptr<const node_memory::stretch> board)
@@ -33,7 +34,7 @@ public:
           ranks_(plain_->size()),
           board_(std::move(board)) {
         mine_ = new (&flags(rank_)) node_flags;  // until then it reads as zeros, which mean the same
-        plain_->meanwhile([this] { return advance(); });
+        node_shared::meanwhile({});
     }
 
     int rank() const noexcept override { return rank_; }
@@ -41,11 +42,21 @@ public:
     const partition::topology& nodes() const noexcept override { return plain_->nodes(); }
     node_memory* shared() const noexcept override { return memory_.get(); }
     bool on_one_node() override { return true; }
-    const traffic& sent() const noexcept override { return plain_->sent(); }
+    traffic sent() const noexcept override { return plain_->sent(); }
+    bool start_helper() override { return helped_ = true; }  // it needs no MPI
 
     std::unique_ptr<operation> start_reduce_scatter(reduce_scatter_request what) override;
     std::unique_ptr<operation> start_all_gather(all_gather_request what) override;
     void all_reduce(std::span<std::int64_t> values, combine how) override;
+    std::unique_ptr<operation> start_reduce_in_portions(reduce_scatter_request what, portions how) override;
+    void refuse_broken(bool thoroughly) const override {
+        refuse_given_up();
+        if (thoroughly) refuse_dead();
+    }
+    void meanwhile(std::function<bool()> work) override {
+        meanwhile_ = std::move(work);
+        plain_->meanwhile([this] { return move_all(); });
+    }
     void fence() override { meet(); }
     void broadcast(void* data, std::int64_t bytes, int root) override { plain_->broadcast(data, bytes, root); }
     std::vector<std::string> gather(const std::string& mine, int root) override { return plain_->gather(mine, root); }
@@ -59,6 +70,8 @@ public:
     // One reduce-scatter on its way.
     struct reduction {
         reduce_scatter_request what;
+        portions how;              // without `place`: all at once, to the request's target
+        std::int64_t summed = 0;   // elements of each block
         std::uint64_t number = 0;  // counted from 0, the same on all ranks
         std::exception_ptr error;
         bool done = false;
@@ -66,7 +79,7 @@ public:
     bool advance();
     bool progress(const reduction& one) { return advance(), one.done; }
     void finish(reduction& one);
-    void give_up() noexcept;
+    void give_up() noexcept override;
     // One gather on its way, in rounds: one piece of every part in each.
     struct gathering {
         all_gather_request what;
@@ -81,9 +94,12 @@ public:
 private:
     node_flags& flags(int rank) const noexcept { return *(reinterpret_cast<node_flags*>(board_->data) + rank); }
     std::uint64_t least(node_flags::counter node_flags::*which) const noexcept;
+    bool move_all() { return advance() | (meanwhile_ && meanwhile_()); }
+    std::unique_ptr<operation> start(std::shared_ptr<reduction> one);
     bool post();
     bool sum_next();
-    void sum(const reduction& one);
+    bool sum_portion(reduction& one);
+    void sum(const reduction& one, std::int64_t slot, std::int64_t first, std::int64_t count, std::byte* target);
     bool retire();
     void meet();
     void refuse_given_up() const;
@@ -95,6 +111,7 @@ private:
     void wait(const Done& done);
 
     std::unique_ptr<communicator> plain_;
+    std::function<bool()> meanwhile_;
     std::shared_ptr<node_memory> memory_;
     int rank_, ranks_;
     std::shared_ptr<const node_memory::stretch> board_;
@@ -104,7 +121,7 @@ private:
     std::uint64_t rounds_ = 0, started_ = 0, posted_ = 0, summed_ = 0, retired_ = 0, gather_rounds_ = 0, copied_ = 0;
     std::deque<std::shared_ptr<reduction>> queue_;  // number retired_ first
     bool busy_ = false;                             // `finished` must not come back in here
-    bool broken_ = false;
+    bool broken_ = false, helped_ = false;
 };
 
 std::uint64_t node_shared::least(node_flags::counter node_flags::*which) const noexcept {
@@ -117,7 +134,7 @@ template <typename Done>
 void node_shared::wait(const Done& done) {
     node_patience idle;
     while (!done()) {
-        if (advance()) {
+        if (move_all()) {
             idle.reset();
         } else if (idle.rest()) {
             try {
@@ -197,8 +214,9 @@ bool node_shared::post() {
 
 bool node_shared::sum_next() {
     if (summed_ >= posted_ || least(&node_flags::contributions) <= summed_) return false;
-    sum(*queue_[summed_ - retired_]);
-    mine_->sums.publish(++summed_);
+    reduction& one = *queue_[summed_ - retired_];
+    if (!sum_portion(one)) return false;
+    if (one.summed == one.what.slice) mine_->sums.publish(++summed_);
     return true;
 }
 
@@ -213,7 +231,25 @@ bool node_shared::retire() {
     return true;
 }
 
-void node_shared::sum(const reduction& one) {
+bool node_shared::sum_portion(reduction& one) {
+    const auto& what = one.what;
+    if (!one.how.place) {
+        sum(one, rank_, 0, what.slice, static_cast<std::byte*>(what.target));
+        one.summed = what.slice;
+        return true;
+    }
+    const std::int64_t first = one.summed, count = std::min(one.how.elements, what.slice - first);
+    std::byte* to = one.how.place(first, count);
+    if (to == nullptr) return false;
+    for (int block = 0; block < one.how.blocks; ++block)
+        sum(one, rank_ * one.how.blocks + block, first, count, to + block * count * size_of(what.sum_type));
+    one.summed += count;
+    one.how.ready(first, count);
+    return true;
+}
+
+// Elements first .. first+count-1 of that slot of all contributions.
+void node_shared::sum(const reduction& one, std::int64_t slot, std::int64_t first, std::int64_t count, std::byte* target) {
     const auto& what = one.what;
     const auto ranks = static_cast<std::size_t>(ranks_);
     std::vector<const std::byte*> starts(ranks);
@@ -221,16 +257,17 @@ void node_shared::sum(const reduction& one) {
     for (int rank = 0; rank < ranks_; ++rank) {
         const auto& offer = flags(rank).contribution[one.number % node_flags::slots];
         types[static_cast<std::size_t>(rank)] = offer.type;
-        starts[static_cast<std::size_t>(rank)] = memory_->at(offer.offset) + rank_ * what.slice * size_of(offer.type);
+        starts[static_cast<std::size_t>(rank)] = memory_->at(offer.offset) + (slot * what.slice + first) * size_of(offer.type);
     }
-    share(threads_, what.slice, tile, [&](int member, std::int64_t begin, std::int64_t length) {
+    share(threads_, count, tile, [&](int member, std::int64_t begin, std::int64_t length) {
         std::vector<const void*> sources(ranks);
-        for (std::int64_t first = begin; first < begin + length; first += tile) {
-            const std::int64_t count = std::min(tile, begin + length - first);
-            for (std::size_t k = 0; k < ranks; ++k) sources[k] = starts[k] + first * size_of(types[k]);
-            std::byte* target = static_cast<std::byte*>(what.target) + first * size_of(what.sum_type);
-            vector::ordered_sum(what.sum_type, target, what.add, sources.data(), types.data(), ranks_, count);
-            if (what.finished) what.finished(member, first, count);
+        for (std::int64_t at = begin; at < begin + length; at += tile) {
+            const std::int64_t n = std::min(tile, begin + length - at);
+            for (std::size_t k = 0; k < ranks; ++k) sources[k] = starts[k] + at * size_of(types[k]);
+            bool final = true;
+            if (what.exact) final = sum_exactly(what, first + at, sources.data(), types.data(), ranks_, n);
+            else vector::ordered_sum(what.sum_type, target + at * size_of(what.sum_type), what.add, sources.data(), types.data(), ranks_, n);
+            if (final && what.finished) what.finished(member, first + at, n);
         }
     });
 }
@@ -265,17 +302,31 @@ private:
 };
 
 std::unique_ptr<operation> node_shared::start_reduce_scatter(reduce_scatter_request what) {
-    check_reduction(what);
-    require(!broken_, code::state, "an earlier reduction was given up: finalize this context");
-    require(what.slice == 0 || memory_->offset_of(what.source) >= 0, code::internal, "a contribution lies outside of the node's memory");
     auto one = std::make_shared<reduction>();
     one->what = std::move(what);
+    return start(std::move(one));
+}
+
+std::unique_ptr<operation> node_shared::start_reduce_in_portions(reduce_scatter_request what, portions how) {
+    what.add = false;
+    what.finished = {};
+    auto one = std::make_shared<reduction>();
+    one->what = std::move(what);
+    one->how = std::move(how);
+    return start(std::move(one));
+}
+
+std::unique_ptr<operation> node_shared::start(std::shared_ptr<reduction> one) {
+    check_reduction(one->what);
+    require(!broken_, code::state, "an earlier reduction was given up: finalize this context");
+    require(one->what.slice == 0 || memory_->offset_of(one->what.source) >= 0, code::internal, "a contribution lies outside of the node's memory");
     if (one->what.slice == 0) {
         one->done = true;
     } else {
         one->number = started_++;
         queue_.push_back(one);
-        advance();
+        if (helped_) post();
+        else advance();
     }
     return std::make_unique<reduce_through_memory>(*this, std::move(one));
 }
@@ -368,6 +419,7 @@ std::unique_ptr<operation> node_shared::start_all_gather(all_gather_request what
     gathering one;
     std::int64_t most = 0, all = 0;
     for (const landing& each : what.landings) {
+        if (what.once) break;  // on one node it is there already
         most = std::max(most, each.bytes);
         all += each.bytes;
     }
@@ -385,8 +437,8 @@ std::unique_ptr<operation> node_shared::start_all_gather(all_gather_request what
 
 std::int64_t board_bytes(int ranks) noexcept { return static_cast<std::int64_t>(sizeof(node_flags)) * ranks; }
 
-std::unique_ptr<communicator> make_node_shared(std::unique_ptr<communicator> plain, std::shared_ptr<node_memory> memory,
-                                               std::shared_ptr<const node_memory::stretch> board) {
+std::unique_ptr<node_level> make_node_shared(std::unique_ptr<communicator> plain, std::shared_ptr<node_memory> memory,
+                                             std::shared_ptr<const node_memory::stretch> board) {
     return std::make_unique<node_shared>(std::move(plain), std::move(memory), std::move(board));
 }
 

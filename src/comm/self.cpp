@@ -5,6 +5,7 @@
 
 #include "comm/checks.hpp"
 #include "comm/chunks.hpp"
+#include "comm/exact_tile.hpp"
 #include "comm/node_shared.hpp"
 #include "device/node_memory.hpp"
 #include "tensor/vector.hpp"
@@ -33,10 +34,13 @@ public:
                 const std::int64_t first = begin + parts.first(k);
                 const void* from = static_cast<const std::byte*>(what_.source) + first * width;
                 void* to = static_cast<std::byte*>(what_.target) + first * wide;
-                const bool in_place = from == to && !what_.add;
-                if (!in_place)
+                const bool in_place = from == to && !what_.add && what_.running == nullptr;
+                bool final = true;
+                if (what_.exact && !in_place)
+                    final = sum_exactly(what_, first, &from, &type, 1, parts.count(k));
+                else if (!in_place)
                     vector::ordered_sum(what_.sum_type, to, what_.add, &from, &type, 1, parts.count(k));
-                if (what_.finished) what_.finished(member, first, parts.count(k));
+                if (final && what_.finished) what_.finished(member, first, parts.count(k));
             }
         };
         share(threads_, what_.slice, chunk, piece);

@@ -192,10 +192,12 @@ void resolve_library(settings& out, const options& from, int ranks) {
     out.micro_batch = sizes.micro;
     out.train_batch = sizes.train;
     out.communication_type = from.text("communication_data_type");
+    out.reproducible = from.boolean("libzero.reproducible");
     out.gradient_sum = from.text("libzero.gradient_reduction") == "sum";
     out.node_size = static_cast<int>(from.integer("libzero.node_size"));
     out.threads = static_cast<int>(from.integer("libzero.threads"));
     out.node_shared = from.boolean("libzero.node_shared");
+    out.overlap_thread = from.text("libzero.overlap_thread");
     out.largest_count = from.integer("libzero.largest_count");
     require(out.largest_count == 0 || out.largest_count >= 4, code::config,
             "libzero.largest_count = {} is too small: give at least 4, or 0 for 2^31-1", out.largest_count);

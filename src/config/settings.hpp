@@ -27,6 +27,7 @@ struct settings {
     schedule lr_schedule;
     optimizer::loss_scale_rules loss_scaling;
     double gradient_clipping = 0;
+    bool reproducible = false;                // sums do not depend on the number of ranks
     bool gradient_sum = false;                // libzero.gradient_reduction == "sum"
     std::int64_t accumulation_steps = 1;      // A
     std::int64_t micro_batch = 0, train_batch = 0;  // 0: not given
@@ -34,6 +35,7 @@ struct settings {
     // libzero
     int node_size = 0;
     bool node_shared = true;
+    std::string overlap_thread = "auto";  // on, off
     std::int64_t largest_count = 0;
     int threads = 0;                          // 0: as OMP_NUM_THREADS says, else 1
     bool broadcast_initial = true, stale_check = true;

@@ -362,10 +362,9 @@ constexpr row rows[] = {
          "where values live").instead("this build has no CUDA: set it to \"auto\" or \"host\""),
     integer("libzero.node_size", "0", "ranks per node by fiat; 0: as MPI finds").to("2147483647"),
     flag("libzero.node_shared", "true",
-         "ranks that are all on one node share memory: values exist once, gradients are read where they lie"),
+         "ranks of a node share memory: values exist once there, gradients are read where they lie, and cross the network once"),
     flag("libzero.reproducible", "false",
-         "sums are exact, so the bits do not depend on the number of ranks")
-        .unsupported("it is not built yet: remove the key; for a fixed number of ranks the bits are fixed anyway"),
+         "sums of gradients are exact and rounded once, so the bits do not depend on the number of ranks"),
     word("libzero.gradient_reduction", "\"mean\"", "mean|sum",
          "the gradient used: mean or sum over ranks and micro-steps"),
     flag("libzero.broadcast_initial", "true", "zero_commit makes rank 0's values the values everywhere"),
@@ -379,6 +378,8 @@ constexpr row rows[] = {
          "an update whose gradients were formed from values that were never gathered is an error").in("3"),
     integer("libzero.threads", "0",
             "threads per rank for sums and updates, at most its cores; 0: OMP_NUM_THREADS, else 1").to("4096"),
+    word("libzero.overlap_thread", "\"auto\"", "auto|on|off",
+         "with overlap_comm, a thread moves sums and gathers on while the caller computes; auto: where a core is to spare"),
     flag("libzero.end_window", "false", "set to 1, the next zero_step ends the accumulation window early").run_time(),
     integer("libzero.largest_count", "0", "largest count in one MPI call, at least 4, for tests; 0: 2^31-1").to("2147483647"),
 };

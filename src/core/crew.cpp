@@ -2,6 +2,7 @@
 #include "core/crew.hpp"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -54,7 +55,7 @@ void crew::take_piece(int member) noexcept {
 void crew::share(std::int64_t total, std::int64_t grain, const piece& part) {
     if (total <= 0) return;
     const std::int64_t grains = (total + grain - 1) / grain;
-    if (helpers_.empty() || grains == 1) return part(0, 0, total);
+    if (helpers_.empty() || grains == 1 || taken_.test_and_set(std::memory_order_acquire)) return part(0, 0, total);
     part_ = &part;
     total_ = total;
     each_ = (grains + members() - 1) / members() * grain;
@@ -64,17 +65,32 @@ void crew::share(std::int64_t total, std::int64_t grain, const piece& part) {
     take_piece(0);
     const auto helpers = static_cast<std::uint32_t>(helpers_.size());
     for (std::uint32_t ended = ended_.load(); ended != helpers; ended = ended_.load()) ended_.wait(ended);
-    if (failed_) std::rethrow_exception(std::exchange(failed_, nullptr));
+    const auto failed = std::exchange(failed_, nullptr);
+    taken_.clear(std::memory_order_release);
+    if (failed) std::rethrow_exception(failed);
 }
+
+namespace {
+
+int cores_of_this_thread() {
+    cpu_set_t mine;
+    return ::sched_getaffinity(0, sizeof mine, &mine) == 0 ? std::max(1, CPU_COUNT(&mine)) : 1;
+}
+
+}  // namespace
 
 int threads_to_use(int wanted) {
     if (wanted == 0) {
         const char* text = std::getenv("OMP_NUM_THREADS");  // "8", or "8,2" for nested loops
         wanted = text == nullptr ? 1 : std::atoi(text);
     }
-    cpu_set_t mine;
-    const int cores = ::sched_getaffinity(0, sizeof mine, &mine) == 0 ? CPU_COUNT(&mine) : 1;
-    return std::clamp(wanted, 1, std::max(1, cores));
+    return std::clamp(wanted, 1, cores_of_this_thread());
+}
+
+// Where the launcher binds nothing, all ranks of the node may use all of its cores.
+bool core_to_spare(int threads, int ranks_on_node) {
+    const long online = ::sysconf(_SC_NPROCESSORS_ONLN);
+    return std::min<long>(cores_of_this_thread(), online / std::max(1, ranks_on_node)) > threads;
 }
 
 }  // namespace zero

@@ -22,6 +22,7 @@ public:
 
     // Calls part(member, first, count) for pieces that together are 0 .. total-1: at most one for each member, 0 is the
     // caller, and all but the last are multiples of `grain`. What a piece throws is thrown here, when all have ended.
+    // While one loop is on its way, that of another thread is done by that thread alone, as member 0.
     using piece = std::function<void(int member, std::int64_t first, std::int64_t count)>;
     void share(std::int64_t total, std::int64_t grain, const piece& part);
 
@@ -32,6 +33,7 @@ private:
     std::vector<std::thread> helpers_;
     std::atomic<std::uint32_t> loops_{0}, ended_{0};  // loops begun; helpers that are through with the present one
     std::atomic<bool> over_{false};
+    std::atomic_flag taken_;
     const piece* part_ = nullptr;
     std::int64_t total_ = 0, each_ = 0;
     std::mutex guard_;  // of failed_
@@ -46,5 +48,7 @@ inline void share(crew* threads, std::int64_t total, std::int64_t grain, const c
 
 // libzero.threads, or where that is 0 OMP_NUM_THREADS, or 1; never more than the cores that this thread may use.
 int threads_to_use(int wanted);
+// Has this rank, one of so many on its node, a core that neither its threads nor other ranks need?
+bool core_to_spare(int threads, int ranks_on_node);
 
 }  // namespace zero

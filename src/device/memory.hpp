@@ -1,5 +1,5 @@
-// Buffers: owned, aligned memory whose bytes stand in the ledger from construction to destruction. Host memory only in
-// this build; device memory is a sibling (cuda.cpp) behind the same class.
+// Buffers: aligned memory, owned or kept alive by somebody else (a part of the node's memory), whose bytes stand in the ledger
+// from construction to destruction, but for times of rest. Host memory only. Not here: how ranks share memory (node_memory.hpp).
 #pragma once
 #include <cstddef>
 #include <cstdint>

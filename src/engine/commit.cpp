@@ -30,6 +30,7 @@ partition::forecast engine::make_forecast(const partition::layout& space, const 
     rules.optimizer_states = static_cast<int>(stage::optimizer_states(how).size());
     rules.user_states = static_cast<int>(user_states_.size());
     rules.ring = stage::ring_size;
+    rules.running_sums = stage::keeps_running_sums(how);
     rules.exchange_bytes = ranks_->scratch_bytes(largest_slice_bytes(space));
     rules.publish_bytes = stage::publish_bytes(space, how.allgather_bucket_size);
     rules.node_memory = ranks_->shared() != nullptr;
@@ -61,6 +62,7 @@ void engine::commit() {
     layout_ = make_layout(settings_);
     threads_ = std::make_unique<crew>(threads_to_use(settings_.threads));
     ranks_->employ(threads_.get());
+    start_overlap();
     context_ = std::make_unique<stage::context>(stage::context{registry_, layout_, *ranks_, ledger_, *agreement_, *log_, settings_, *threads_});
     auto fresh = stage::make(*context_);
     buffer passage;
@@ -91,6 +93,16 @@ void engine::commit() {
     log_->info("stage {}, {} ranks on {} nodes{}, {} threads each; {} elements in {} tensors; {} bytes on this rank", settings_.stage,
                ranks_->size(), ranks_->nodes().nodes, stage_->memory().values_of_node() != nullptr ? " that share memory" : "",
                threads_->members(), layout_.elements(), registry_.count(), ledger_.bytes(place::host));
+}
+
+// A helper takes a core: by itself only where one is idle. Without it, operations move on in the caller's calls.
+void engine::start_overlap() {
+    const int on_node = ranks_->size() / std::max(1, ranks_->nodes().nodes);
+    const bool wanted = settings_.overlap_comm && settings_.overlap_thread != "off" && ranks_->size() > 1;
+    if (!wanted || (settings_.overlap_thread == "auto" && !core_to_spare(threads_->members(), on_node))) return;
+    if (!ranks_->start_helper())
+        log_->once(log_level::info, "libzero.overlap_thread: no thread beside the caller may call MPI (MPI_THREAD_MULTIPLE): communication "
+                   "moves on in the library's calls only");
 }
 
 // A difference is said with the first tensor that differs, not as a digest.

@@ -1,4 +1,4 @@
-// Construction, options, registration and looks at the state. See engine.hpp; commit.cpp, whole.cpp, step.cpp and
+// Construction, options, registration and looks at the state. See engine.hpp; commit.cpp, fill.cpp, whole.cpp, step.cpp and
 // report.cpp hold the other calls.
 #include "engine/engine.hpp"
 
@@ -7,8 +7,10 @@
 #include <map>
 #include <string_view>
 
+#include "comm/background.hpp"
 #include "core/error.hpp"
 #include "engine/run.hpp"
+#include "optimizer/optimizer.hpp"
 
 namespace zero {
 
@@ -25,7 +27,10 @@ engine::engine(const void* mpi_comm, const std::string& config) {
     // The level of communication follows from options that are only now known.
     if (settings_.node_size > 0 || settings_.largest_count > 0)
         ranks_ = comm::make(mpi_comm, {settings_.node_size, settings_.largest_count});
-    if (settings_.node_shared) ranks_ = comm::share_node(std::move(ranks_), why_plain_);
+    // A sum in two levels would be rounded after the first.
+    if (settings_.reproducible && ranks_->nodes().nodes > 1) why_plain_ = "libzero.reproducible adds all contributions at once";
+    else if (settings_.node_shared) ranks_ = comm::share_node(std::move(ranks_), why_plain_);
+    if (ranks_->size() > 1) ranks_ = comm::in_background(std::move(ranks_));
     agreement_ = std::make_unique<agreement>(*ranks_);
     run_->options_digest = digest(options_.as_json());
     if (settings_.log_level >= 0) log_->level(static_cast<log_level>(settings_.log_level));
@@ -125,9 +130,10 @@ std::optional<std::int64_t> engine::state_integer(const std::string& key) const 
     if (key == "size") return ranks_->size();
     if (key == "threads") return threads_ != nullptr ? threads_->members() : 1;
     if (key == "nodes") return ranks_->nodes().nodes;
-    if (key == "ranks_sharing_values") return committed() && stage_->memory().values_of_node() != nullptr ? ranks_->size() : 1;
+    if (key == "ranks_sharing_values") return committed() && stage_->memory().values_of_node() != nullptr ? ranks_->nodes().per_node() : 1;
     if (key == "sent.reduce_bytes") return ranks_->sent().reduce_bytes;
     if (key == "sent.gather_bytes") return ranks_->sent().gather_bytes;
+    if (key == "sent.off_node_bytes") return ranks_->sent().off_node_bytes;
     if (key == "owned_elements" || key == "live_elements") {
         require_committed("reading the number of elements");
         return key == "owned_elements" ? owned_elements() : live_elements();
@@ -207,7 +213,9 @@ int engine::add_tensor(const std::string& name, dtype type, std::span<const std:
 void engine::add_state(const std::string& name) {
     require(!committed(), code::state, "zero_state comes before zero_commit");
     check_name(name, "state");
-    static const std::set<std::string> taken{"value", "master", "gradient", "exp_avg", "exp_avg_sq", "momentum", "sum"};
+    std::set<std::string> taken{"value", "master", "gradient"};
+    for (const auto& [spelling, which] : optimizer::types)  // of all, for checkpoints go from one optimizer to another
+        for (const auto& of_optimizer : optimizer::state_names(which, 1)) taken.insert(of_optimizer);
     require(taken.count(name) == 0 && std::find(user_states_.begin(), user_states_.end(), name) == user_states_.end(), code::argument,
             "state '{}' exists already: choose another name", name);
     user_states_.push_back(name);

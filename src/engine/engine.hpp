@@ -138,6 +138,7 @@ public:
 
 private:
     struct run;                                               // what changes from step to step (engine/run.hpp)
+    struct ballot;                                            // what a step brings to its agreement (step.cpp)
 
     bool committed() const noexcept;
     template <typename Value>
@@ -155,6 +156,7 @@ private:
     partition::layout make_layout(const config::settings& how) const;
     partition::forecast make_forecast(const partition::layout& space, const config::settings& how) const;
     void compare_tensors();
+    void start_overlap();
     void spread_initial_values(const buffer& passage);
 
     // whole.cpp
@@ -181,7 +183,8 @@ private:
     void follow_values(bool copies_open_anywhere);
     void follow_slices(bool copies_open_anywhere);
     void close_window();
-    void warn_small_moments();
+    bool judges_moments() const;
+    void look_at_moments(std::size_t group, ballot& mine) const;
     call with_phase(call what) const;
 
     ledger ledger_;                                           // first: outlives every buffer

@@ -27,7 +27,8 @@ estimate estimate_memory(const std::string& config, dtype type, int ranks, int n
     partition::plan_rules rules;
     rules.stage = how.stage;
     // Whether ranks can share memory shows when they run. The estimate counts on it where the configuration says so itself.
-    rules.node_memory = options.has("libzero.node_shared") && how.node_shared && nodes == 1;
+    rules.node_memory = options.has("libzero.node_shared") && how.node_shared && where.nodes == nodes;
+    rules.running_sums = stage::keeps_running_sums(how);
     rules.optimizer_states = static_cast<int>(stage::optimizer_states(how).size());
     const auto all = partition::plan(space, rules);
     estimate bytes;

@@ -30,7 +30,7 @@ struct engine::run {
     std::vector<int> holders;           // per tensor that is whole: open gathers
     std::uint64_t options_digest = 0;
     std::int64_t window_digest = 0;     // of the buckets that travel in this window
-    bool warned_small_moments = false;
+    std::size_t judged_groups = 0;      // of these it is known whether the squares of their gradients vanish
     double seconds_reducing = 0, seconds_updating = 0;
 };
 

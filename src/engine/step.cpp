@@ -138,14 +138,10 @@ call engine::with_phase(call what) const {
 
 // --- finish ---
 
-namespace {
-
-struct ballot {
-    std::int64_t late = 0, copies_open = 0, written = 0, behind = 0;
-    std::span<std::int64_t> votes() { return {&late, 4}; }
+struct engine::ballot {
+    std::int64_t late = 0, copies_open = 0, written = 0, behind = 0, moved = 0, squared = 0;
+    std::span<std::int64_t> votes() { return {&late, 6}; }
 };
-
-}  // namespace
 
 // Ends a micro-step; true at the end of the window, when the owned slices are complete.
 bool engine::finish_micro_step(bool late_anywhere) {
@@ -222,7 +218,14 @@ void engine::step() {
         agreed.copies_open = stage_->copies().any_open() ? 1 : 0;
         agreed.written = run_->written.empty() ? 0 : 1;
         agreed.behind = behind_ != nullptr && !behind_->ready() ? 1 : 0;
+        if (judges_moments()) look_at_moments(run_->judged_groups, agreed);
     }, agreed.votes());
+    if (judges_moments()) {
+        if (agreed.moved != 0 && agreed.squared == 0)
+            log_->warning("group {}: the squares of all gradients are 0 in fp32 (gradients below about 1e-21); scale the loss or use fp64",
+                          run_->judged_groups);
+        ++run_->judged_groups;
+    }
     if (behind_ != nullptr && agreed.behind == 0) behind_->progress();
     if (run_->micro_step_ended) {  // zero_finish has done it
         run_->micro_step_ended = false;
@@ -286,7 +289,6 @@ void engine::apply_update(bool written_anywhere, bool copies_open_anywhere) {
     run_->gradient_readable = readable;
     follow_values(copies_open_anywhere);
     stage_->copies().end_of_step();
-    warn_small_moments();
     run_->seconds_updating += seconds_since(start);
 }
 
@@ -313,28 +315,27 @@ void engine::close_window() {
     run_->written.clear();
 }
 
-// Squares of gradients below about 1e-21 vanish in fp32: Adam then divides by eps alone.
-void engine::warn_small_moments() {
-    if (run_->warned_small_moments || run_->step > 1) return;
+// --- moments that vanish ---
+
+// Squares of gradients below about 1e-21 vanish in fp32: Adam then divides by eps alone. All ranks hear it, from votes that a
+// step takes to its agreement anyway: one group each, from the step after the first update on.
+bool engine::judges_moments() const {
     const bool has_both = settings_.optimizer == optimizer::kind::adam || settings_.optimizer == optimizer::kind::lamb;
-    if (!has_both) return;
-    std::vector<char> any(run_->groups.size(), 0), visible(run_->groups.size(), 0);
-    for (int b = 0; b < context_->buckets(); ++b) {
+    return has_both && run_->step > 0 && run_->judged_groups < run_->groups.size();
+}
+
+void engine::look_at_moments(std::size_t group, ballot& mine) const {
+    for (int b = 0; b < context_->buckets() && mine.squared == 0; ++b) {
         const auto& bucket = context_->bucket(b);
-        if (!bucket.trainable || sum_type(bucket.type) != dtype::f32) continue;
+        if (static_cast<std::size_t>(bucket.group) != group || !bucket.trainable || sum_type(bucket.type) != dtype::f32) continue;
         const auto part = stage_->memory().states_part(b);
         const auto* m = reinterpret_cast<const float*>(stage_->memory().state_at(b, 0, part.first));
         const auto* v = reinterpret_cast<const float*>(stage_->memory().state_at(b, 1, part.first));
-        const auto group = static_cast<std::size_t>(bucket.group);
-        for (std::int64_t i = 0; i < part.count && !visible[group]; ++i) {
-            any[group] = any[group] || m[i] != 0;
-            visible[group] = m[i] != 0 && v[i] != 0;
+        for (std::int64_t i = 0; i < part.count && mine.squared == 0; ++i) {
+            if (m[i] == 0) continue;
+            mine.moved = 1;
+            mine.squared = v[i] != 0 ? 1 : 0;
         }
-    }
-    for (std::size_t g = 0; g < any.size(); ++g) {
-        if (!any[g] || visible[g]) continue;
-        log_->warning("group {}: the squares of all gradients are 0 in fp32 (gradients below about 1e-21); scale the loss or use fp64", g);
-        run_->warned_small_moments = true;
     }
 }
 

@@ -13,6 +13,10 @@ namespace zero::partition {
 struct topology {
     int ranks = 1;
     int nodes = 1;  // all of ranks/nodes ranks; unequal nodes are described as 1 node (one flat level)
+
+    int per_node() const noexcept { return ranks / nodes; }
+    int node_of(int rank) const noexcept { return rank / per_node(); }
+    int local_of(int rank) const noexcept { return rank % per_node(); }
 };
 // Rank (node m, local l), ranks numbered node by node, owns slice l*M + m: what stays of a slice after a reduction inside
 // the node is contiguous for the exchange between nodes.

@@ -29,8 +29,9 @@ std::int64_t kept(const bucket& one, int stage, int last_whole) {
 }
 
 // Values of caller's arrays are the caller's memory; a slice of them (stage 3) is the library's.
-std::int64_t value_elements(const bucket& one, bool once) {
-    if (once || !one.whole_values) return one.slice;
+std::int64_t value_elements(const bucket& one, bool once, int per_node) {
+    if (once) return one.padded / per_node;
+    if (!one.whole_values) return one.slice;
     return one.library_owned ? one.padded : 0;
 }
 
@@ -48,9 +49,10 @@ std::int64_t staging_bytes(const layout& space, const plan_rules& how) {
 
 }  // namespace
 
-// A lone rank gains nothing by it but in stage 3, where a gather is then no copy.
-bool exists_once(const bucket& one, int ranks, int stage, bool node_memory) noexcept {
-    return node_memory && stage > 0 && (!one.whole_values || (one.library_owned && ranks > 1));
+// A rank alone on its node gains nothing by it but in stage 3 on one node, where a gather is then no copy.
+bool exists_once(const bucket& one, const topology& ranks, int stage, bool node_memory) noexcept {
+    if (!node_memory || stage == 0 || (stage == 3 && ranks.nodes > 1)) return false;
+    return !one.whole_values || (one.library_owned && ranks.per_node() > 1);
 }
 
 std::int64_t forecast::total() const noexcept {
@@ -71,13 +73,14 @@ forecast plan(const layout& space, const plan_rules& how) {
     };
     for (const bucket& one : space.buckets()) {
         const std::int64_t sum_size = size_of(sum_type(one.type));
-        const bool once = exists_once(one, space.ranks().ranks, how.stage, how.node_memory);
-        add(purpose::parameters, value_elements(one, once), size_of(one.type));
+        const bool once = exists_once(one, space.ranks(), how.stage, how.node_memory);
+        add(purpose::parameters, value_elements(one, once, space.ranks().per_node()), size_of(one.type));
         if (!one.whole_values && !once) {
             result.largest_gather = std::max(result.largest_gather, product(one.padded, size_of(one.type)));
         }
         if (!one.trainable) continue;
         add(purpose::gradients, kept(one, how.stage, 1), sum_size);
+        if (how.running_sums) add(purpose::gradients, one.slice, running_bytes);
         if (is_16bit(one.type)) add(purpose::master, kept(one, how.stage, 0), sum_size);
         add(purpose::states, product(kept(one, how.stage, 0), how.optimizer_states + how.user_states), sum_size);
     }

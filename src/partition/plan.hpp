@@ -10,6 +10,8 @@
 
 namespace zero::partition {
 
+constexpr std::int64_t running_bytes = 16;  // per owned trainable element: two doubles
+
 struct plan_rules {
     int stage = 0;
     int optimizer_states = 2;     // vectors per trainable element in the sum type
@@ -17,12 +19,14 @@ struct plan_rules {
     std::int64_t ring = 2;        // staging buckets of stages 2 and 3
     std::int64_t exchange_bytes = 0;  // what the communicator's chunks take (comm::communicator::scratch_bytes)
     std::int64_t publish_bytes = 0;   // staging for values that live in the caller's arrays
-    bool node_memory = false;     // all ranks share memory
+    bool running_sums = false;    // exact sums are kept over the micro-steps of a window (running_bytes)
+    bool node_memory = false;     // the ranks of each node share memory
 };
 
-// Whether a bucket's values exist once for all ranks: where these share memory, but for stage 0, in which every rank updates
-// everything, and for arrays of the caller. Then each rank accounts for its slice.
-bool exists_once(const bucket& one, int ranks, int stage, bool node_memory) noexcept;
+// Whether a bucket's values exist once for all ranks of a node: where these share memory, but for stage 0, in which every rank
+// updates everything, for arrays of the caller, and for stage 3 on several nodes, whose slices lie all over them. Then each
+// rank accounts for its share of the node: its slice and those of its peers on the other nodes.
+bool exists_once(const bucket& one, const topology& ranks, int stage, bool node_memory) noexcept;
 
 struct forecast {
     std::array<std::int64_t, static_cast<std::size_t>(purpose::count_)> bytes{};

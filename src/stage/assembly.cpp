@@ -42,7 +42,7 @@ assembly::assembly(const context& all, storage& memory, holds how) : all_(all), 
 // memory beside it, in one piece. The middle one of an odd number of ranks has no such half.
 std::int64_t assembly::room_for_short(int bucket) const {
     const auto& b = all_.bucket(bucket);
-    if (!is_16bit(b.type) || all_.alone() || !all_.how.communication_type.empty()) return -1;
+    if (!is_16bit(b.type) || all_.alone() || all_.how.reproducible || !all_.how.communication_type.empty()) return -1;
     if (how_ == holds::ring) return 0;
     const auto own = all_.own_slice(bucket);
     if (own.first * 2 >= b.padded) return 0;

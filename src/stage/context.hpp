@@ -25,11 +25,16 @@ struct context {
     // Where contributions lie, so that other ranks read them in place; null: in memory of this rank alone.
     node_memory* read_by_others() const noexcept { return alone() ? nullptr : ranks.shared(); }
     bool exists_once(const partition::bucket& b) const noexcept {
-        return partition::exists_once(b, ranks.size(), how.stage, ranks.shared() != nullptr);
+        return partition::exists_once(b, space.ranks(), how.stage, ranks.shared() != nullptr);
     }
     int buckets() const noexcept { return static_cast<int>(space.buckets().size()); }
     const partition::bucket& bucket(int index) const { return space.buckets()[static_cast<std::size_t>(index)]; }
     partition::range own_slice(int index) const { return space.slice_of(index, ranks.rank()); }
+    // Of what exists once per node: the slices of this rank and its peers on the other nodes, which lie in a row.
+    partition::range share_of_node(int index) const {
+        const std::int64_t bytes_each = bucket(index).padded / space.ranks().per_node();
+        return {space.ranks().local_of(ranks.rank()) * bytes_each, bytes_each};
+    }
 };
 
 }  // namespace zero::stage

@@ -4,7 +4,8 @@
 //   1 (P_os)     whole       whole     once per window: sums of micro-steps        all-gather
 //   2 (P_os+g)   whole       slice     every micro-step, bucket by bucket          all-gather
 //   3 (P_os+g+p) slice       slice     every micro-step, bucket by bucket          stay; gathered on demand (gathered.hpp)
-// Tensors of stage 3 up to the persistence threshold stay whole and are treated as in stage 2.
+// Tensors of stage 3 up to the persistence threshold stay whole and are treated as in stage 2. Values that the ranks of a node keep
+// once for all (storage::exists_once) need a fence in place of the all-gather, and no copy to be gathered.
 #include "stage/stage.hpp"
 
 namespace zero::stage {

@@ -34,6 +34,8 @@ reducer::reducer(const context& all, storage& memory, assembly::holds how)
     : all_(all), memory_(memory), how_(how), assembly_(all, memory, how) {
     tensors_.resize(static_cast<std::size_t>(all.tensors.count()));
     buckets_.resize(static_cast<std::size_t>(all.buckets()));
+    for (int b = 0; keeps_running_sums(all.how) && b < all.buckets(); ++b)
+        running_.emplace_back(all.book, all.bucket(b).trainable ? all.bucket(b).slice : 0);
 }
 
 bool reducer::travels(int bucket) const {
@@ -54,7 +56,7 @@ void reducer::begin_window(std::vector<char> active, std::vector<char> counted, 
     divisor_ = divisor;
     totals_ = {};
     by_member_.assign(static_cast<std::size_t>(all_.threads.members()), {});
-    if (how_ == assembly::holds::whole_sums) assembly_.begin(micro_steps == 1);
+    if (!every_micro_step()) assembly_.begin(micro_steps == 1);
     begin_micro_step();
 }
 
@@ -67,9 +69,9 @@ void reducer::begin_micro_step() {
     for (auto& p : tensors_) {
         p.handed = 0;
         p.direct = p.handoff_open = false;
-        if (how_ == assembly::holds::ring) p.touched = false;
+        if (every_micro_step()) p.touched = false;
     }
-    if (how_ == assembly::holds::whole_sums) return;
+    if (!every_micro_step()) return;
     for (auto& c : buckets_) c.narrow = true;
     assembly_.begin(true);
 }
@@ -179,6 +181,9 @@ void reducer::add(int tensor, double factor, const void* gradient) {
             return place_in_use || (assembly_.is_open(bucket) && assembly_.is_short(bucket) && !as_it_is && somebody_builds_in(bucket));
         };
         if (state.left || blocked()) {
+            require(factor == 0 || !all_.how.reproducible, code::state,
+                    "libzero.reproducible: '{}' was handed over again when its bucket had left, or while its buffer of zero_gradient is "
+                    "being filled, and what comes late is rounded by itself: add up the parts and hand them over once per micro-step", t.name);
             if (factor != 0) add_late(tensor, factor, gradient);
         } else {
             open_bucket(bucket);
@@ -221,7 +226,8 @@ bool reducer::complete(int bucket) {
 
 // Buckets leave in their fixed order only: another rank may fill them in another one.
 void reducer::depart_complete() {
-    const bool may_leave = how_ == assembly::holds::ring || (learned_ && all_.how.overlap_comm && last_micro_step());
+    const bool may_leave = how_ == assembly::holds::ring ||
+                           (learned_ && all_.how.overlap_comm && (every_micro_step() || last_micro_step()));
     if (!may_leave) return;
     for (; next_ < all_.buckets(); ++next_) {
         if (!travels(next_)) continue;
@@ -260,7 +266,12 @@ void reducer::depart(int bucket, bool fuse) {
     request.short_type = is_16bit(b.type) ? b.type : dtype::f32;  // other ranks may have nothing but whole 16-bit gradients
     request.slice = b.slice;
     request.target = own_target(bucket);
-    request.add = how_ == assembly::holds::ring && micro_step_ > 0;
+    request.add = every_micro_step() && micro_step_ > 0;
+    request.exact = all_.how.reproducible;
+    if (running(bucket) != nullptr) {
+        request.running = &running(bucket)->sums();
+        fuse = false;
+    }
     state.divided = fuse;
     if (fuse) {
         request.finished = [this, bucket](int member, std::int64_t first, std::int64_t count) {
@@ -303,6 +314,10 @@ void reducer::measure_slice(int bucket, double divisor, totals& into) const {
 }
 
 void reducer::divide(int bucket, double divisor) {
+    if (running(bucket) != nullptr) {
+        const auto& b = all_.bucket(bucket);
+        running(bucket)->sums().round(sum_type(b.type), own_target(bucket), 0, b.slice);
+    }
     measure_slice(bucket, divisor, totals_);
     of_bucket(bucket).divided = true;
 }
@@ -314,7 +329,7 @@ void reducer::collect_measures() {
 void reducer::finish(bool boundary, double divisor, bool late_anywhere) {
     if (boundary) divisor_ = divisor;
     ever_late_ = ever_late_ || late_anywhere;
-    if (how_ == assembly::holds::ring || boundary) {
+    if (every_micro_step() || boundary) {
         for (; next_ < all_.buckets(); ++next_) {
             if (!travels(next_)) continue;
             if (must_wait_for_room(next_)) wait_for_oldest();  // here all ranks send everything: it ends
@@ -323,6 +338,7 @@ void reducer::finish(bool boundary, double divisor, bool late_anywhere) {
         }
         while (!under_way_.empty()) wait_for_oldest();
         collect_measures();
+        for (auto& sums : running_) sums.book_further();
         if (late_anywhere) travel_late(boundary, divisor);
         for (int b = 0; boundary && b < all_.buckets(); ++b)
             if (travels(b) && !of_bucket(b).divided) divide(b, divisor);

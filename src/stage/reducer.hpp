@@ -9,6 +9,7 @@
 
 #include "core/exact_sum.hpp"
 #include "stage/assembly.hpp"
+#include "stage/running_sums.hpp"
 
 namespace zero::stage {
 
@@ -63,6 +64,8 @@ private:
     const bucket_state& of_bucket(int bucket) const { return buckets_[static_cast<std::size_t>(bucket)]; }
     tensor_state& of_tensor(int tensor) { return tensors_[static_cast<std::size_t>(tensor)]; }
     bool travels(int bucket) const;                       // takes part and has elements
+    bool every_micro_step() const noexcept { return how_ == assembly::holds::ring || all_.how.reproducible; }  // buckets travel
+    running_sums* running(int bucket) { return running_.empty() ? nullptr : &running_[static_cast<std::size_t>(bucket)]; }
     bool last_micro_step() const noexcept { return micro_step_ + 1 >= micro_steps_; }
 
     void begin_micro_step();
@@ -95,6 +98,7 @@ private:
     std::vector<bucket_state> buckets_;
     std::deque<int> under_way_;
     std::map<int, buffer> late_;
+    std::deque<running_sums> running_;  // of each bucket, or none at all
     std::int64_t micro_steps_ = 1, micro_step_ = 0;
     double divisor_ = 1;           // of a full window
     int next_ = 0;                 // the bucket that leaves next

@@ -34,7 +34,7 @@ void* sharded::whole(int tensor) const {
 
 void sharded::publish_trained() {
     for (int b = 0; b < all_.buckets(); ++b)
-        if (memory_.trainable(b) && !memory_.exists_once(b)) moves_->publish(b);
+        if (memory_.trainable(b)) moves_->send_out(b);
     if (memory_.values_of_node() != nullptr) all_.ranks.fence();
 }
 

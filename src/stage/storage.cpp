@@ -31,7 +31,7 @@ partition::range storage::values_part(int bucket) const {
 }
 
 partition::range storage::written_values(int bucket) const {
-    return exists_once(bucket) ? all_.own_slice(bucket) : values_part(bucket);
+    return exists_once(bucket) ? all_.share_of_node(bucket) : values_part(bucket);
 }
 
 partition::range storage::states_part(int bucket) const {
@@ -55,7 +55,7 @@ void storage::take_values() {
     }
 }
 
-// All ranks take the same places; each reserves, clears and accounts for its slices.
+// All ranks of a node take the same places; each reserves, clears and accounts for its share.
 void storage::take_values_of_node(memory_kind kind) {
     const auto bytes_of = [&](int b) { return all_.bucket(b).padded * size_of(all_.bucket(b).type); };  // whole cache lines
     std::int64_t all = 0;
@@ -69,11 +69,11 @@ void storage::take_values_of_node(memory_kind kind) {
         auto& mine = shelves_[static_cast<std::size_t>(b)];
         mine.first_value = next;
         next += bytes_of(b);
-        const std::int64_t width = size_of(all_.bucket(b).type), bytes = all_.bucket(b).slice * width;
-        std::byte* slice = mine.first_value + all_.own_slice(b).first * width;
-        all_.ranks.shared()->discard(slice, bytes);  // of a commit that failed
-        all_.ranks.shared()->reserve(slice, bytes, kind == memory_kind::pinned);
-        mine.values = buffer(all_.book, purpose::parameters, bytes, slice, values_of_node_);
+        const std::int64_t width = size_of(all_.bucket(b).type), bytes = all_.share_of_node(b).count * width;
+        std::byte* share = mine.first_value + all_.share_of_node(b).first * width;
+        all_.ranks.shared()->discard(share, bytes);  // of a commit that failed
+        all_.ranks.shared()->reserve(share, bytes, kind == memory_kind::pinned);
+        mine.values = buffer(all_.book, purpose::parameters, bytes, share, values_of_node_);
     }
 }
 

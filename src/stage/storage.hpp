@@ -36,14 +36,15 @@ public:
     void take_rest(const std::vector<std::string>& optimizer_states, const std::vector<std::string>& user_states);
 
     bool trainable(int bucket) const { return all_.bucket(bucket).trainable; }
-    // The values exist once for all ranks, whole; each rank writes its slice alone, and a fence makes it known.
+    // The values exist once for all ranks of a node, whole; each rank writes its slice alone. publish() brings it to the
+    // other nodes, and a fence makes it known.
     bool exists_once(int bucket) const { return all_.exists_once(all_.bucket(bucket)); }
     bool values_in_library(int bucket) const;             // false: stages 0 to 2 (or persistent), the caller's arrays
     partition::range values_part(int bucket) const;       // elements of the bucket whose values are held
     partition::range states_part(int bucket) const;
     partition::range gradient_part(int bucket) const;
 
-    partition::range written_values(int bucket) const;    // of those, what this rank may write by itself
+    partition::range written_values(int bucket) const;    // of those, what this rank writes where all write equal values
 
     // Base addresses, of the first element of the part above.
     std::byte* values(int bucket) const { return shelf(bucket).first_value; }

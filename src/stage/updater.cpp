@@ -1,9 +1,11 @@
-// Walks over the held ranges, tile by tile. See updater.hpp.
+// Walks over the held ranges, tile by tile; LAMB by whole tensors. See updater.hpp.
 #include "stage/updater.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
+#include "core/exact_sum.hpp"
 #include "tensor/vector.hpp"
 
 namespace zero::stage {
@@ -27,80 +29,112 @@ void updater::run(const update_numbers& numbers) {
         if (memory_.trainable(b) && !numbers.frozen[static_cast<std::size_t>(all_.bucket(b).group)]) run_bucket(b, numbers);
 }
 
+namespace {
+
+// The threads share a stretch; each calls `each` for its own part of it.
+template <typename Each>
+void share_stretch(crew& threads, const stretch& whole, const Each& each) {
+    constexpr std::int64_t worth_a_thread = 1 << 15;
+    threads.share(whole.count, worth_a_thread, [&](int, std::int64_t begin, std::int64_t length) {
+        each(stretch{whole.offset + begin, length, whole.tensor, whole.first + begin});
+    });
+}
+
+}  // namespace
+
 void updater::run_bucket(int bucket, const update_numbers& numbers) {
     const auto& hyper = numbers.groups[static_cast<std::size_t>(all_.bucket(bucket).group)];
     const std::int64_t aligned = partition::alignment(all_.bucket(bucket).type);
     const std::int64_t tile = std::max(aligned, all_.how.sub_group_size / aligned * aligned);
-    constexpr std::int64_t worth_a_thread = 1 << 15;
     for (const auto& whole : memory_.stretches(bucket, memory_.states_part(bucket))) {
-        all_.threads.share(whole.count, worth_a_thread, [&](int, std::int64_t begin, std::int64_t length) {
-            for (std::int64_t done = begin; done < begin + length; done += tile) {
-                stretch part = whole;
-                part.offset += done;
-                part.first += done;
-                part.count = std::min(tile, begin + length - done);
+        share_stretch(all_.threads, whole, [&](const stretch& mine) {
+            for (std::int64_t done = 0; done < mine.count; done += tile) {
+                const stretch part{mine.offset + done, std::min(tile, mine.count - done), mine.tensor, mine.first + done};
                 optimizer::update(which_, hyper, numbers.clip_factor, numbers.step, range_of(bucket, part));
             }
         });
     }
 }
 
-// LAMB needs |p| and |r| of whole tensors: directions first (over the gradients, which are given up), then the norms of
-// a batch of tensors in one all-reduce, then the steps.
-void updater::run_lamb(const update_numbers& numbers) {
-    constexpr std::size_t batch = 64;
-    struct part_of_tensor { int bucket; stretch part; };
-    const auto own = [&](int bucket) { return memory_.states_part(bucket); };
-    std::vector<part_of_tensor> parts;
-    std::vector<int> tensors;
-    const auto apply = [&] {
-        std::vector<exact_sum> sums(2 * tensors.size());
-        for (const auto& p : parts) {
-            const auto range = range_of(p.bucket, p.part);
-            const auto at = static_cast<std::size_t>(std::find(tensors.begin(), tensors.end(), p.part.tensor) - tensors.begin());
-            const dtype type = sum_type(range.value_type);
-            auto* direction = memory_.gradient_at(p.bucket, p.part.offset);
-            vector::dot(type, range.value, range.value, range.count, sums[2 * at]);
-            const auto& hyper = numbers.groups[static_cast<std::size_t>(all_.bucket(p.bucket).group)];
-            optimizer::lamb_direction(hyper, numbers.clip_factor, numbers.step, range, direction);
-            vector::dot(type, direction, direction, range.count, sums[2 * at + 1]);
-        }
-        if (!all_.alone() && all_.how.stage > 0) {
-            std::vector<std::int64_t> limbs;
-            for (auto& s : sums) {
-                s.normalize();
-                limbs.insert(limbs.end(), s.data().begin(), s.data().end());
-            }
-            all_.ranks.all_reduce(limbs, comm::combine::sum);
-            for (std::size_t i = 0; i < sums.size(); ++i)
-                std::copy_n(limbs.begin() + static_cast<std::ptrdiff_t>(i * exact_sum::limbs), exact_sum::limbs, sums[i].data().begin());
-        }
-        for (const auto& p : parts) {
-            const auto at = static_cast<std::size_t>(std::find(tensors.begin(), tensors.end(), p.part.tensor) - tensors.begin());
-            const auto& hyper = numbers.groups[static_cast<std::size_t>(all_.bucket(p.bucket).group)];
-            const double trust = optimizer::lamb_trust(hyper, std::sqrt(sums[2 * at].value()), std::sqrt(sums[2 * at + 1].value()));
-            optimizer::lamb_apply(hyper, trust, range_of(p.bucket, p.part), memory_.gradient_at(p.bucket, p.part.offset));
-        }
-        parts.clear();
-        tensors.clear();
+// LAMB needs |p| and |r| of whole tensors, which lie in slices of several ranks. So tensors are taken in batches, whose norms
+// are agreed in one all-reduce: one for each tensor would cost a round of messages each, one for all of them memory.
+struct updater::lamb_batch {
+    struct part_of_tensor {
+        int bucket;
+        stretch part;
+        std::size_t tensor;  // its place in `squares`
     };
+    struct sums {
+        exact_sum value, direction;
+    };
+    std::vector<part_of_tensor> parts;  // what this rank holds of the tensors
+    std::vector<sums> squares;          // one for each tensor, on all ranks
+};
+
+void updater::run_lamb(const update_numbers& numbers) {
+    constexpr std::size_t tensors_at_once = 64;
+    lamb_batch batch;
     for (int b = 0; b < all_.buckets(); ++b) {
         if (!memory_.trainable(b) || numbers.frozen[static_cast<std::size_t>(all_.bucket(b).group)]) continue;
+        const auto held = memory_.states_part(b);
         for (int id : all_.bucket(b).tensors) {
-            if (all_.tensors.at(id).count == 0) continue;
-            tensors.push_back(id);
-            const auto& seat = all_.space.where(id);
-            const auto held = own(b);
-            const std::int64_t first = std::max(seat.offset, held.first);
-            const std::int64_t end = std::min(seat.offset + all_.tensors.at(id).count, held.first + held.count);
-            if (end > first) {
-                stretch part{first, end - first, id, first - seat.offset};
-                parts.push_back({b, part});
-            }
-            if (tensors.size() == batch) apply();
+            const std::int64_t offset = all_.space.where(id).offset, count = all_.tensors.at(id).count;
+            if (count == 0) continue;
+            const std::int64_t first = std::max(offset, held.first), end = std::min(offset + count, held.first + held.count);
+            if (end > first) batch.parts.push_back({b, {first, end - first, id, first - offset}, batch.squares.size()});
+            batch.squares.emplace_back();
+            if (batch.squares.size() == tensors_at_once) update_batch(std::exchange(batch, {}), numbers);
         }
     }
-    apply();
+    if (!batch.squares.empty()) update_batch(std::move(batch), numbers);
+}
+
+void updater::update_batch(lamb_batch batch, const update_numbers& numbers) {
+    take_directions(batch, numbers);
+    if (!all_.alone() && all_.how.stage > 0) sum_over_ranks(batch);
+    apply_directions(batch, numbers);
+}
+
+// Over the gradients, which are given up.
+void updater::take_directions(lamb_batch& batch, const update_numbers& numbers) {
+    for (const auto& [bucket, part, tensor] : batch.parts) {
+        const auto& hyper = numbers.groups[static_cast<std::size_t>(all_.bucket(bucket).group)];
+        const auto range = range_of(bucket, part);
+        const dtype type = sum_type(range.value_type);
+        std::byte* direction = memory_.gradient_at(bucket, part.offset);
+        vector::dot(type, range.value, range.value, range.count, batch.squares[tensor].value);
+        share_stretch(all_.threads, part, [&, at = bucket](const stretch& mine) {
+            optimizer::lamb_direction(hyper, numbers.clip_factor, numbers.step, range_of(at, mine), memory_.gradient_at(at, mine.offset));
+        });
+        vector::dot(type, direction, direction, range.count, batch.squares[tensor].direction);
+    }
+}
+
+void updater::sum_over_ranks(lamb_batch& batch) {
+    std::vector<std::int64_t> limbs;
+    for (auto& of : batch.squares)
+        for (exact_sum* sum : {&of.value, &of.direction}) {
+            sum->normalize();
+            limbs.insert(limbs.end(), sum->data().begin(), sum->data().end());
+        }
+    all_.ranks.all_reduce(limbs, comm::combine::sum);
+    auto next = limbs.begin();
+    for (auto& of : batch.squares)
+        for (exact_sum* sum : {&of.value, &of.direction}) {
+            std::copy_n(next, exact_sum::limbs, sum->data().begin());
+            next += exact_sum::limbs;
+        }
+}
+
+void updater::apply_directions(const lamb_batch& batch, const update_numbers& numbers) {
+    for (const auto& [bucket, part, tensor] : batch.parts) {
+        const auto& hyper = numbers.groups[static_cast<std::size_t>(all_.bucket(bucket).group)];
+        const auto& squares = batch.squares[tensor];
+        const double trust = optimizer::lamb_trust(hyper, std::sqrt(squares.value.value()), std::sqrt(squares.direction.value()));
+        share_stretch(all_.threads, part, [&, at = bucket](const stretch& mine) {
+            optimizer::lamb_apply(hyper, trust, range_of(at, mine), memory_.gradient_at(at, mine.offset));
+        });
+    }
 }
 
 }  // namespace zero::stage

@@ -25,7 +25,14 @@ public:
 private:
     optimizer::update_range range_of(int bucket, const stretch& part) const;
     void run_bucket(int bucket, const update_numbers& numbers);
+
+    // LAMB (updater.cpp says why in batches).
+    struct lamb_batch;
     void run_lamb(const update_numbers& numbers);
+    void update_batch(lamb_batch batch, const update_numbers& numbers);
+    void take_directions(lamb_batch& batch, const update_numbers& numbers);
+    void sum_over_ranks(lamb_batch& batch);
+    void apply_directions(const lamb_batch& batch, const update_numbers& numbers);
 
     const context& all_;
     storage& memory_;

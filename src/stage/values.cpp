@@ -48,9 +48,10 @@ values::values(const context& all, storage& memory) : all_(all), memory_(memory)
 }
 
 // Every rank's part lies, or will lie, at its landing.
-void values::gather_into(std::vector<comm::landing> landings, bool visible) {
+void values::gather_into(std::vector<comm::landing> landings, lies how) {
     comm::all_gather_request request;
-    request.visible = visible;
+    request.visible = how == lies::visibly;
+    request.once = how == lies::once;
     request.landings = std::move(landings);
     const auto& own = request.landings[static_cast<std::size_t>(all_.ranks.rank())];
     request.own = own.data;
@@ -60,7 +61,7 @@ void values::gather_into(std::vector<comm::landing> landings, bool visible) {
 
 // All slices of a bucket, "allgather_bucket_size" elements at a time; `place_of` says where a part of one slice lies here.
 template <typename Place>
-void values::gather_in_pieces(int bucket, bool visible, Place place_of) {
+void values::gather_in_pieces(int bucket, lies how, Place place_of) {
     const auto& b = all_.bucket(bucket);
     const std::int64_t chunk = piece_of_slice(b, all_.ranks.size(), all_.how.allgather_bucket_size);
     for (std::int64_t first = 0; first < b.slice; first += chunk) {
@@ -68,24 +69,32 @@ void values::gather_in_pieces(int bucket, bool visible, Place place_of) {
         std::vector<comm::landing> landings;
         for (int rank = 0; rank < all_.ranks.size(); ++rank)
             landings.push_back(place_of(partition::range{all_.space.slice_of(bucket, rank).first + first, count}));
-        gather_into(std::move(landings), visible);
+        gather_into(std::move(landings), how);
     }
 }
 
-void values::gather_vector(int bucket, std::byte* base, dtype type) {
+void values::gather_vector(int bucket, std::byte* base, dtype type, lies how) {
     if (all_.alone() || all_.bucket(bucket).padded == 0) return;
     const std::int64_t width = size_of(type);
-    const bool visible = base == memory_.gradients(bucket);
-    gather_in_pieces(bucket, visible, [&](partition::range part) { return comm::landing{base + part.first * width, part.count * width}; });
+    gather_in_pieces(bucket, how, [&](partition::range part) { return comm::landing{base + part.first * width, part.count * width}; });
+}
+
+void values::gather_vector(int bucket, std::byte* base, dtype type) {
+    gather_vector(bucket, base, type, base == memory_.gradients(bucket) ? lies::visibly : lies::privately);
 }
 
 void values::publish(int bucket) {
+    send_out(bucket);
+    if (memory_.exists_once(bucket)) all_.ranks.fence();
+}
+
+void values::send_out(int bucket) {
     const auto& b = all_.bucket(bucket);
-    if (memory_.exists_once(bucket)) return all_.ranks.fence();
-    if (all_.alone() || !b.whole_values || b.padded == 0) return;
-    if (b.library_owned) return gather_vector(bucket, memory_.values(bucket), b.type);
+    const bool once = memory_.exists_once(bucket);
+    if (all_.alone() || !b.whole_values || b.padded == 0 || (once && all_.space.ranks().nodes == 1)) return;
+    if (b.library_owned) return gather_vector(bucket, memory_.values(bucket), b.type, once ? lies::once : lies::privately);
     if (!lands_directly(all_.space, bucket)) return publish_staged(bucket);
-    gather_in_pieces(bucket, false, [&](partition::range part) {
+    gather_in_pieces(bucket, lies::privately, [&](partition::range part) {
         const auto pieces = all_.space.pieces(bucket, part);
         if (pieces.empty()) return comm::landing{};
         return comm::landing{memory_.value(pieces[0].tensor, pieces[0].first), pieces[0].count * size_of(b.type)};
@@ -114,7 +123,7 @@ void values::publish_staged(int bucket) {
         for (int rank = 0; rank < ranks; ++rank) landings.push_back({staging_.data() + rank * count * width, count * width});
         const auto part_of = [&](int rank) { return partition::range{all_.space.slice_of(bucket, rank).first + first, count}; };
         copy_slice(bucket, part_of(all_.ranks.rank()), staging_.data() + all_.ranks.rank() * count * width, true);
-        gather_into(std::move(landings), true);
+        gather_into(std::move(landings), lies::visibly);
         for (int rank = 0; rank < ranks; ++rank)
             if (rank != all_.ranks.rank()) copy_slice(bucket, part_of(rank), staging_.data() + rank * count * width, false);
     }
@@ -217,12 +226,17 @@ partition::range values::cover_of(int bucket, const std::string& vector) const {
 void values::spread(int id, int root, const void* from, const buffer& passage) {
     const auto& t = all_.tensors.at(id);
     const auto& seat = all_.space.where(id);
-    // What exists once is written once: by the root, or by each owner.
+    // What exists once per node is written once there: by the root and its peers on other nodes, or by each owner.
     const bool once = memory_.exists_once(seat.bucket);
     const auto part = overlap(seat.offset, t.count, once && root < 0 ? memory_.written_values(seat.bucket) : memory_.values_part(seat.bucket));
     std::byte* held = part.count > 0 ? memory_.value(id, part.first) : nullptr;
     if (!once) receive(t, t.type, all_.bucket(seat.bucket).whole_values, part, held, root, from, passage);
     else if (root < 0 || root == all_.ranks.rank()) receive(t, t.type, false, part, held, -1, from, passage);
+    if (once && root >= 0 && all_.space.ranks().nodes > 1) {
+        std::vector<comm::landing> landings(static_cast<std::size_t>(all_.ranks.size()));
+        landings[static_cast<std::size_t>(root)] = {memory_.value(id, 0), t.bytes()};
+        gather_into(std::move(landings), lies::once);
+    }
     if (once) all_.ranks.fence();
     refresh_masters(seat.bucket, {seat.offset, t.count});
 }

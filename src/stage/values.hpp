@@ -17,6 +17,7 @@ public:
     values(const context& all, storage& memory);
 
     void publish(int bucket);                            // owned value slices -> whole values, all ranks
+    void send_out(int bucket);                           // the same, but for what exists once per node a fence is still due
     void round_masters(int bucket);                      // 16-bit: masters of the held states -> own values
     void refresh_masters(int bucket, partition::range part);  // 16-bit: values held here -> masters held here
     void spread_bucket(int bucket, int root, const buffer& passage);  // initial values in the callers' arrays; root -1: keep each rank's
@@ -38,9 +39,11 @@ private:
     void receive(const tensor& t, dtype type, bool whole, partition::range part, std::byte* held, int root, const void* from,
                  const buffer& passage);
     partition::range cover_of(int bucket, const std::string& vector) const;  // elements of a state, master or gradient held here
-    void gather_into(std::vector<comm::landing> landings, bool visible);
+    enum class lies { privately, visibly, once };        // the own part; once: and so do the landings, per node
+    void gather_into(std::vector<comm::landing> landings, lies how);
     template <typename Place>
-    void gather_in_pieces(int bucket, bool visible, Place place_of);
+    void gather_in_pieces(int bucket, lies how, Place place_of);
+    void gather_vector(int bucket, std::byte* base, dtype type, lies how);
     void publish_staged(int bucket);
     void copy_slice(int bucket, partition::range part, std::byte* packed, bool pack);
 

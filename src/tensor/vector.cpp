@@ -259,6 +259,14 @@ void ordered_sum(dtype sum_type, void* target, bool add, const void* const* sour
     }
 }
 
+bool exact_add(double* upper, double* lower, double* rest, dtype from_type, const void* from, std::int64_t count) {
+    return loops().exact_add[element_of(from_type)](upper, lower, rest, from, count);
+}
+
+void round_sum(dtype sum_type, void* to, const double* upper, const double* lower, std::int64_t count) {
+    loops().round_sum[sum_element_of(sum_type)](to, upper, lower, count);
+}
+
 bool divide_and_norm(dtype type, void* data, double divisor, std::int64_t count, exact_sum& squares) {
     if (sum_element_of(type) == element_f64)
         return divide_and_norm_of(static_cast<double*>(data), divisor, count, squares);

@@ -22,6 +22,13 @@ void accumulate(dtype sum_type, void* sum, dtype from_type, const void* from, do
 // with `add`: target[i] + that sum. target may be one of the sources (same type, same place).
 void ordered_sum(dtype sum_type, void* target, bool add, const void* const* sources, const dtype* types, int ranks, std::int64_t count);
 
+// (upper[i], lower[i]) += from[i], where such a pair stands for its exact total: true when nothing was lost, which is so
+// while the terms lie within about 106 bits. Else rest[i] is not 0 (NaN is not, either) for the elements whose pairs are
+// wrong now; the others are good. The arrays do not overlap.
+bool exact_add(double* upper, double* lower, double* rest, dtype from_type, const void* from, std::int64_t count);
+// to[i] = upper[i] + lower[i], rounded once to sum_type. An infinite or NaN upper stays so when lower is 0.
+void round_sum(dtype sum_type, void* to, const double* upper, const double* lower, std::int64_t count);
+
 // What is left after the sums: data[i] /= divisor (skipped when divisor is 1) and, in the same pass, the squares of
 // the result. Squares are taken in f64 (exact for f32), summed inside atoms of `atom(type)` elements counted from
 // `data` (which is therefore atom-aligned in its tensor) in a fixed tree, and the atoms go into the exact sum, so the

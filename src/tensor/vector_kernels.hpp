@@ -33,6 +33,8 @@ struct kernels {
     // Splits every atom exactly into a multiple of a coarse grid, a multiple of a fine grid and a rest, which stays in
     // its place. A grid is named by 1.5 * 2^52 times its spacing. Returns the largest rest; sums[0], sums[1] are exact.
     using split_loop = double (*)(double* atoms, std::int64_t count, double coarse, double fine, double* sums);
+    using exact_add_loop = bool (*)(double* upper, double* lower, double* rest, const void* from, std::int64_t count);
+    using round_sum_loop = void (*)(void* to, const double* upper, const double* lower, std::int64_t count);
 
     static constexpr int most_same = 4;
     convert_loop convert[elements][elements];        // [to][from]
@@ -43,6 +45,8 @@ struct kernels {
     square_loop squares[sum_elements][static_cast<int>(division::kinds)];
     product_loop products[sum_elements];
     split_loop split;
+    exact_add_loop exact_add[elements];
+    round_sum_loop round_sum[sum_elements];
 };
 
 const kernels* baseline_kernels() noexcept;

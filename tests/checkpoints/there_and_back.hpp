@@ -25,6 +25,7 @@ struct save_options {
     bool behind = false;                      // asynchronously; the state is overwritten as soon as that is allowed
     std::function<files::hook(int)> hook;     // by rank
     std::function<void(share&, int)> change;  // adds attachments ...
+    std::vector<std::string>* warnings = nullptr;  // of rank 0; null: as usual
 };
 
 inline void save_behind(share& mine, checkpoint::crew& crew, const files::disk& disk, ledger& book, log& said,
@@ -52,6 +53,8 @@ inline std::vector<std::optional<error>> save_on(int ranks, const std::vector<wh
         const files::disk disk(how.hook ? how.hook(crew.rank()) : files::hook());
         ledger book;
         log said(crew.rank());
+        if (how.warnings != nullptr && crew.rank() == 0)
+            said.redirect([&](log_level, const std::string& text) { how.warnings->push_back(text); });
         const checkpoint::save_request what{folder, how.tag, how.ranks_per_file, how.keep_last, how.keep_every};
         if (how.behind)
             save_behind(mine, crew, disk, book, said, what);

@@ -352,3 +352,62 @@ TEST_CASE("zero-ckpt show --statistics") {
     damage_data(folder / "a/t", all[0].vectors[0].bytes);
     CHECK(tool("show --statistics " + (folder / "a")).exit_code == 1);  // as show's other damage
 }
+
+TEST_CASE("zero-ckpt export, merge, import and prune answer in JSON") {
+    const temporary_folder folder;
+    const std::vector<whole_tensor> all{make_tensor("a", dtype::f32, {5}, false, 1),
+                                        make_tensor("empty", dtype::f64, {0}, true, 1)};
+    for (const int step : {10, 20, 30}) save_as(folder / "c", "s" + std::to_string(step), all, 2, step);
+    const json out = answer_of("export --json " + (folder / "c") + " --safetensors " + (folder / "x"), 0);
+    CHECK(out["folder"] == (folder / "c/s30"));
+    CHECK(out["file"] == (folder / "x"));
+    CHECK(out["arrays"] == 2);
+    CHECK(out["bytes"] == 20);
+    const json whole = answer_of("merge --json --states " + (folder / "c") + " " + (folder / "y"), 0);
+    CHECK(whole["arrays"] == 1 + all[0].vectors.size());
+    CHECK(whole["bytes"] == 20 * all[0].vectors.size());
+    const json in = answer_of("import --json --safetensors " + (folder / "x") + " " + (folder / "d") + " t", 0);
+    CHECK(in["folder"] == (folder / "d/t"));
+    CHECK(in["tensors"] == 2);
+    CHECK(in["bytes"] == 20);
+    write_file(folder / "c/s20/MANIFEST.json", "{");
+    const json gone = answer_of("prune --json --keep-last 1 " + (folder / "c"), 0);
+    CHECK(gone["dry_run"] == false);
+    CHECK(gone["removed"] == json{"s10"});
+    REQUIRE(gone["left_alone"].size() == 1);
+    CHECK(gone["left_alone"][0]["tag"] == "s20");
+    CHECK_FALSE(std::filesystem::exists(folder / "c/s10"));
+}
+
+TEST_CASE("completion offers the commands, options and words of zero-ckpt") {
+    const temporary_folder folder;
+    const auto offered = [&](const std::string& words, int place) {
+        write_file(folder / "ask.sh", ". " + std::string(ZERO_TEST_SOURCES) + "/../../checkpoints/tool/completion.bash\n" +
+                                          "COMP_WORDS=(" + ZERO_CKPT + " " + words + ") COMP_CWORD=" +
+                                          std::to_string(place) + "\n_zero_ckpt\nprintf '%s ' \"${COMPREPLY[@]}\"\n");
+        return run("bash " + (folder / "ask.sh")).text;
+    };
+    CHECK(offered("ve", 1) == "verify ");
+    CHECK(offered("''", 1) == "--help list show verify diff export import merge prune ");
+    CHECK(offered("prune --k", 2) == "--keep-last --keep-every ");
+    CHECK(offered("export --dtype f", 3) == "fp32 fp64 fp16 ");
+    write_file(folder / "some_file", "");
+    CHECK(offered("show " + (folder / "some"), 2) == (folder / "some_file") + " ");
+}
+
+TEST_CASE("zero-ckpt import shows a bar with its rate on a terminal, and none elsewhere") {
+    if (run("script --version").exit_code != 0) {
+        WARN("script was not found (Debian: bsdutils): this test is left out");
+        return;
+    }
+    const temporary_folder folder;
+    save_as(folder / "c", "t", {make_tensor("a", dtype::f32, {5}, false, 1)}, 1);
+    for (const std::string& command :
+         {"export " + (folder / "c") + " --safetensors " + (folder / "x"), "import --safetensors " + (folder / "x") + " " + (folder / "d") + " t"}) {
+        const run_result seen = run("script -qec '" + std::string(ZERO_CKPT) + " " + command + "' /dev/null");
+        INFO(command << ": " << seen.text);
+        CHECK(seen.exit_code == 0);
+        CHECK_THAT(seen.text, Catch::Contains(" %  ") && Catch::Contains("/s"));
+    }
+    CHECK(tool("verify --full " + (folder / "c")).text.find('%') == std::string::npos);
+}

@@ -19,12 +19,18 @@ namespace ranks {
 
 // The same cases over the memory that the ranks of a node share; what counts MPI's messages is tagged [mpi] and left out.
 inline bool over_node() { return std::getenv("ZERO_TEST_NODE_SHARED") != nullptr; }
+// The same cases on several nodes of so many ranks each, but for those that say something else themselves.
+inline int node_size() {
+    const char* const text = std::getenv("ZERO_TEST_NODE_SIZE");
+    return text == nullptr ? 0 : std::atoi(text);
+}
 
 class everyone {
 public:
     everyone() { MPI_Comm_dup(MPI_COMM_WORLD, &comm); }
     ~everyone() { MPI_Comm_free(&comm); }
     std::unique_ptr<zero::comm::communicator> talk(zero::comm::mpi_options how = {}) const {
+        if (how.node_size == 0) how.node_size = node_size();
         auto plain = zero::comm::make_mpi(&comm, how);
         std::string reason;
         return over_node() ? zero::comm::share_node(std::move(plain), reason) : std::move(plain);

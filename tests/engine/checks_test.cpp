@@ -116,7 +116,7 @@ TEST_CASE("squares of gradients that vanish in fp32 are said once, with the grou
                 ids.push_back(z.add_tensor("", types[group], {&n, 1}, nullptr, group));
             }
             z.commit();
-            for (int step = 0; step < 2; ++step) {
+            for (int step = 0; step < 6; ++step) {  // one group is judged in each step from the second on
                 for (std::size_t t = 0; t < 4; ++t) {
                     fetch(z, ids[t]);
                     const std::vector<double> wide(640, sizes[t]);
@@ -129,6 +129,32 @@ TEST_CASE("squares of gradients that vanish in fp32 are said once, with the grou
             INFO(optimizer << " stage " << stage);
             REQUIRE(said.size() == (std::string(optimizer) == "Lion" ? 0 : 1));
             if (!said.empty()) CHECK(said[0].find("group 1: the squares of all gradients are 0") != std::string::npos);
+        }
+    }
+}
+
+TEST_CASE("whether squares vanish is judged over the slices of all ranks, and said on all of them") {
+    struct { double first, rest; std::size_t warnings; } const cases[] = {{1, 1e-25, 0}, {1e-25, 1, 0}, {1e-25, 0, 1}};
+    for (const int stage : {0, 1, 2, 3}) {
+        for (const auto& one : cases) {
+            setup s;
+            s.stage = stage;
+            s.optimizer = R"("type": "Adam")";
+            zero::engine z(world(), json(s));
+            std::size_t warnings = 0;
+            z.logger().redirect([&](zero::log_level level, const std::string&) { warnings += level == zero::log_level::warning; });
+            const std::int64_t n = 640;
+            const int id = z.add_tensor("", dtype::f32, {&n, 1}, nullptr, 0);
+            z.commit();
+            std::vector<float> g(static_cast<std::size_t>(n), static_cast<float>(one.rest));
+            g[0] = static_cast<float>(one.first);  // of one rank's slice
+            for (int step = 0; step < 3; ++step) {
+                fetch(z, id);
+                z.reduce(id, 1, g.data());
+                z.step();
+            }
+            INFO("stage " << stage << ", " << one.first << ", then " << one.rest);
+            CHECK(warnings == one.warnings);
         }
     }
 }

@@ -168,7 +168,7 @@ TEST_CASE("forecast, estimate and ledger are equal, stage by stage") {
                 INFO("stage " << stage << " " << name(type));
                 CHECK(z.memory(zero::place::host).first == forecast.first);
                 CHECK(z.memory(zero::place::host).second == forecast.second);
-                const auto e = zero::estimate_memory(json(s), type, size(), 1, n, n);
+                const auto e = zero::estimate_memory(json(s), type, size(), static_cast<int>(z.get_integer("nodes")), n, n);
                 std::int64_t states = 0;
                 for (const char* what : {"memory.parameters", "memory.gradients", "memory.master", "memory.states"}) states += z.get_integer(what);
                 CHECK(e.host == states);

@@ -7,6 +7,7 @@
 
 static pmpi_counts now;
 static int last_tag[3] = {-1, -1, -1};
+static int node_size = 0;
 
 pmpi_counts pmpi_count_get(void) {
     return now;
@@ -14,6 +15,23 @@ pmpi_counts pmpi_count_get(void) {
 void pmpi_count_reset(void) {
     memset(&now, 0, sizeof now);
     last_tag[0] = last_tag[1] = last_tag[2] = -1;
+}
+
+void pmpi_count_nodes_of(int ranks) {
+    node_size = ranks;
+}
+
+static int on_own_node(int to, MPI_Comm comm) {
+    MPI_Group there = MPI_GROUP_NULL, all = MPI_GROUP_NULL;
+    int world = 0, own = 0;
+    if (node_size == 0) return 1;
+    PMPI_Comm_group(comm, &there);
+    PMPI_Comm_group(MPI_COMM_WORLD, &all);
+    PMPI_Group_translate_ranks(there, 1, &to, all, &world);
+    PMPI_Group_free(&there);
+    PMPI_Group_free(&all);
+    PMPI_Comm_rank(MPI_COMM_WORLD, &own);
+    return world / node_size == own / node_size;
 }
 
 static void saw(int count, MPI_Comm comm) {
@@ -45,6 +63,7 @@ static void sends(int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) 
     if (to == MPI_PROC_NULL) return;
     ++now.sends;
     now.send_bytes += bytes_of(count, type);
+    if (!on_own_node(to, comm)) now.off_node_bytes += bytes_of(count, type);
     if (tag >= 0 && kind < 3 && last_tag[kind] != tag) {
         last_tag[kind] = tag;
         ++now.exchanges[kind];

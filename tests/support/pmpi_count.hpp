@@ -9,6 +9,7 @@ extern "C" {
    elsewhere. */
 typedef struct pmpi_counts {
     long long sends, send_bytes;                 /* point to point */
+    long long off_node_bytes;                    /* of them: to other nodes of pmpi_count_nodes_of() */
     long long collectives, collective_bytes;     /* blocking and not */
     long long reductions;                        /* of them: all-reduce, reduce, reduce-scatter */
     long long exchanges[3];                      /* by tag: reduce-scatters, gathers, texts */
@@ -20,6 +21,7 @@ typedef struct pmpi_counts {
 
 pmpi_counts pmpi_count_get(void);
 void pmpi_count_reset(void);                     /* the balances too */
+void pmpi_count_nodes_of(int ranks);             /* so many ranks of MPI_COMM_WORLD in a row are a node; 0: all of them */
 
 #ifdef __cplusplus
 }
