@@ -16,10 +16,9 @@ int worst(int mine) {
     return mine;
 }
 
-// What a trial compares: the folder on rank 0, what the process and the ledger hold on each.
+// What a trial compares: the folder on rank 0, what the ledger holds on each.
 struct state {
     std::map<std::string, std::string> files;
-    holdings process;
     std::int64_t bytes = 0;
     bool operator==(const state&) const = default;
 };
@@ -28,7 +27,6 @@ state now(engine& z, const std::string& place) {
     MPI_Barrier(MPI_COMM_WORLD);
     state found;
     if (world_rank() == 0) found.files = tree(place);
-    found.process = held();
     found.bytes = z.book().bytes(purpose::checkpoint);
     MPI_Barrier(MPI_COMM_WORLD);
     return found;
@@ -46,6 +44,7 @@ std::int64_t sweep(engine& z, const std::string& place, const std::function<void
     const std::vector<int> errors{EIO, ENOSPC, EACCES, EDQUOT, EROFS, EINTR};
     std::int64_t trials = 0;
     const state before = now(z, place);
+    const holdings held_before = held();
     for (int culprit = 0; culprit < world_size(); ++culprit)
         every_call([&](std::int64_t n) {
             const int number = errors[static_cast<std::size_t>(n) % errors.size()];
@@ -66,6 +65,7 @@ std::int64_t sweep(engine& z, const std::string& place, const std::function<void
                                        Catch::Contains("errno " + std::to_string(number)));
             }
             REQUIRE((now(z, place) == before));
+            REQUIRE(holds_no_more_than(held_before));
             trials += hit ? 1 : 0;
             return hit;
         });
