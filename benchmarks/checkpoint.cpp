@@ -1,7 +1,8 @@
 // Saving and loading against the storage itself, in the same run: save against raw O_DIRECT writes of as many bytes
-// with fsync, the pause of an asynchronous save against memcpy of the state, load (also of what one rank has saved)
-// against raw O_DIRECT reads. Every rank takes part in all of them; the slowest counts. All bytes are random: storage
-// is faster with zeros. The disk's cache is not the system's: parts are read by O_DIRECT.
+// with fsync, the pause of an asynchronous save against memcpy of the state, load against raw O_DIRECT reads: into a new
+// context, also of what one rank has saved, and back into one that has trained. Every rank takes part in all of them; the
+// slowest counts. "checksums": CRC-32C of as many bytes in memory, alone; a save sums while it copies. All bytes are
+// random: storage is faster with zeros. The disk's cache is not the system's: parts are read by O_DIRECT.
 // Options: --json, --mebibytes N (1536) of state over all ranks, --rounds N (9), --folder PATH (the working directory),
 // --tensors N (40).
 #include <fcntl.h>
@@ -18,6 +19,7 @@
 #include <random>
 #include <thread>
 
+#include "checkpoints/crc32c.hpp"
 #include "support/mpi_main.hpp"
 #include "support/subject.hpp"
 
@@ -93,7 +95,7 @@ private:
 // fp32 parameters with two moments each, sharded in stage 2: what this rank saves is a share of all three.
 class model {
 public:
-    model(MPI_Comm ranks, std::int64_t elements, int tensors, bool behind) {
+    model(MPI_Comm ranks, std::int64_t elements, int tensors, bool behind, bool trained = true) {
         const std::string config = std::string(R"({"optimizer": {"type": "AdamW"}, "zero_optimization": {"stage": 2},
             "checkpoint": {"async": )") +
                                    (behind ? "true}}" : "false}}");
@@ -102,6 +104,7 @@ public:
         for (int k = 0; k < tensors; ++k)
             benchmark::check(zero_register(context_, nullptr, ZERO_F32, 1, &each, nullptr, 0, nullptr));
         benchmark::check(zero_commit(context_));
+        if (!trained) return;
         for (int k = 0; k < tensors; ++k) benchmark::check(zero_fill(context_, k, "normal", 0, 1, 1));
         std::uint32_t word = 1;
         for (int k = 0; k < tensors; ++k) {
@@ -149,10 +152,12 @@ double slowest(const Work& work) {
 
 class measurement {
 public:
-    enum variant { raw_write, save, memory_copy, pause, whole, raw_read, load, load_other, count };
+    enum variant { raw_write, save, memory_copy, pause, whole, raw_read, load, load_other, back, sums, count };
 
     measurement(std::int64_t bytes, int tensors, std::string folder, int rank, int ranks)
         : folder_(std::move(folder)),
+          elements_(bytes / 12),
+          tensors_(tensors),
           own_(std::max(request, bytes / ranks / request * request)),
           rank_(rank),
           now_(MPI_COMM_WORLD, bytes / 12, tensors, false),
@@ -164,10 +169,10 @@ public:
     }
 
     // Of all ranks in one load: of what as many ranks have saved, and of what one has.
-    std::int64_t had = 0, had_other = 0;
+    std::int64_t had = 0, had_other = 0, had_back = 0;
 
     void round(benchmark::rounds& into, int number) {
-        const std::vector<variant> order{raw_write, save, memory_copy, pause, raw_read, load, load_other};
+        const std::vector<variant> order{raw_write, save, memory_copy, pause, raw_read, load, load_other, back, sums};
         const std::string tag = std::to_string(number), raw_path = path("raw-" + std::to_string(rank_));
         now_.save(path("read"), tag);  // for load and raw reads, in every order
         raw_.write(path("raw-read-" + std::to_string(rank_)), own_);
@@ -197,10 +202,19 @@ public:
                     time = slowest([&] { raw_.read(path("raw-read-" + std::to_string(rank_)), own_); });
                     break;
                 case load:
-                    time = counted(had, [&] { now_.load(path("read"), tag); });
+                    time = into_fresh(had, "read", tag);
+                    break;
+                case sums:
+                    time = slowest([&] {
+                        for (std::int64_t at = 0; at < own_; at += zero::crc32c::block_bytes)
+                            sum_ ^= zero::crc32c::of(from_.data() + at, static_cast<std::size_t>(zero::crc32c::block_bytes));
+                    });
+                    break;
+                case load_other:
+                    time = into_fresh(had_other, "one", "one");
                     break;
                 default:
-                    time = counted(had_other, [&] { now_.load(path("one"), "one"); });
+                    time = counted(had_back, [&] { now_.load(path("read"), tag); });
             }
             if (number >= 0) into.add(which, time);
         }
@@ -223,12 +237,21 @@ private:
     }
     std::string path(const std::string& name) const { return folder_ + "/" + name; }
 
+    // As a job that goes on after a kill does.
+    double into_fresh(std::int64_t& had_now, const std::string& from, const std::string& tag) {
+        model fresh(MPI_COMM_WORLD, elements_, tensors_, false, false);
+        return counted(had_now, [&] { fresh.load(path(from), tag); });
+    }
+
     std::string folder_;
+    std::int64_t elements_;
+    int tensors_;
     std::int64_t own_;
     int rank_;
     raw raw_;
     model now_, behind_;
     std::vector<char> from_, to_;
+    std::uint32_t sum_ = 0;
 };
 
 }  // namespace
@@ -270,8 +293,10 @@ int main(int count, char** texts) {
         row("save", measurement::save, "raw write", measurement::raw_write);
         row("async pause", measurement::pause, "memcpy", measurement::memory_copy);
         row("async save", measurement::whole, "raw write", measurement::raw_write);
+        row("checksums", measurement::sums, "raw write", measurement::raw_write);
         row("load", measurement::load, "raw read", measurement::raw_read, had);
         row("load, saved by 1", measurement::load_other, "raw read", measurement::raw_read, had_other);
+        row("load, back", measurement::back, "raw read", measurement::raw_read, had);
         return report;
     });
 }

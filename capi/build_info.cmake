@@ -26,8 +26,17 @@ if(ZERO_HDF5)
     set(zero_hdf5_text "${ZERO_HDF5_VERSION}")
 endif()
 
+set(zero_cuda_text none)
+set(zero_nccl_text none)
+if(ZERO_CUDA)
+    set(zero_cuda_text ${CUDAToolkit_VERSION})
+    set(zero_nccl_text ${NCCL_VERSION})
+endif()
+
 set_property(SOURCE ${PROJECT_SOURCE_DIR}/capi/build_info.cpp TARGET_DIRECTORY zero_objects APPEND PROPERTY COMPILE_DEFINITIONS
     "ZERO_GIT_ID=\"${zero_git_id}\""
     "ZERO_BUILD_COMPILERS=\"${zero_compilers}\""
     "ZERO_BUILD_HDF5=\"${zero_hdf5_text}\""
+    "ZERO_BUILD_CUDA=\"${zero_cuda_text}\""
+    "ZERO_BUILD_NCCL=\"${zero_nccl_text}\""
     "ZERO_BUILD_OPTIONS=\"${zero_options_text}$<CONFIG>\"")

@@ -43,7 +43,7 @@ std::string mpi_text() {
 std::string describe() {
     return std::string("libzero ") + version_text + "\ngit: " + ZERO_GIT_ID + "\ncompilers: " + ZERO_BUILD_COMPILERS +
            "\nMPI: " + mpi_text() + "\nHDF5: " + ZERO_BUILD_HDF5 +
-           "\nCUDA: none\nNCCL: none\noptions: " + ZERO_BUILD_OPTIONS +
+           "\nCUDA: " + ZERO_BUILD_CUDA + "\nNCCL: " + ZERO_BUILD_NCCL + "\noptions: " + ZERO_BUILD_OPTIONS +
            "\ninstruction set: " + zero::vector::instruction_set() + "\n";
 }
 

@@ -186,10 +186,11 @@ void load(engine& into, const std::string& directory, const std::string& tag, co
     const contents state = open(into, calls::load);
     if (into.behind() != nullptr) into.behind()->join();
     engine_crew ranks(into, calls::load);
-    const bool weights = into.settings().checkpoint_load == "weights";
-    const run_state saved = load(state, ranks, disk, into.book(), into.logger(), {directory, tag, weights});
+    const std::string& word = into.settings().checkpoint_load;
+    const taking how = word == "weights" ? taking::weights : word == "partial" ? taking::partial : taking::strict;
+    const run_state saved = load(state, ranks, disk, into.book(), into.logger(), {directory, tag, how});
     // With the values alone a new run begins.
-    into.restore(progress_of(weights ? run_state{} : saved, into.settings().loss_scaling));
+    into.restore(progress_of(values_alone(state.run, saved, how) ? run_state{} : saved, into.settings().loss_scaling));
     into.adopt();
 }
 void load(engine& into, const std::string& directory, const std::string& tag) {

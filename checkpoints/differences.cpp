@@ -31,16 +31,16 @@ bool converts(dtype from, dtype to) {
     return from == to || (is_parameter_type(from) && is_parameter_type(to));
 }
 
-void compare_vectors(const tensor_state& mine, const tensor_entry& saved, bool weights_only, listing& found) {
+void compare_vectors(const tensor_state& mine, const tensor_entry& saved, bool values_only, listing& found) {
     for (const vector_state& vector : mine.vectors) {
-        if (weights_only && vector.state != "value") continue;
+        if (values_only && vector.state != "value") continue;
         const vector_entry* same = find_vector(saved, vector.state);
         if (same == nullptr)
             found.add("tensor \"{}\" was saved without \"{}\"", mine.name, vector.state);
         else if (!converts(same->type, vector.type))
             found.add("\"{}\" of tensor \"{}\" cannot become {}", vector.state, mine.name, name(vector.type));
     }
-    if (weights_only) return;
+    if (values_only) return;
     for (const vector_entry& vector : saved.vectors) {
         const bool known = std::any_of(mine.vectors.begin(), mine.vectors.end(),
                                        [&](const vector_state& one) { return one.state == vector.state; });
@@ -49,7 +49,7 @@ void compare_vectors(const tensor_state& mine, const tensor_entry& saved, bool w
     }
 }
 
-void compare_tensors(const contents& state, const catalogue& saved, bool weights_only, listing& found) {
+void compare_tensors(const contents& state, const catalogue& saved, bool values_only, listing& found) {
     std::set<std::string> mine;
     for (const tensor_state& tensor : state.tensors) {
         mine.insert(tensor.name);
@@ -60,7 +60,7 @@ void compare_tensors(const contents& state, const catalogue& saved, bool weights
             found.add("tensor \"{}\" has shape {} here and {} in the checkpoint", tensor.name, shape_text(tensor.dims),
                       shape_text(same->dims));
         else
-            compare_vectors(tensor, *same, weights_only, found);
+            compare_vectors(tensor, *same, values_only, found);
     }
     for (const auto& [name, tensor] : saved.tensors())
         if (!mine.contains(name)) found.add("tensor \"{}\" of the checkpoint is not registered here", name);
@@ -89,20 +89,30 @@ void compare_attachments(const contents& state, const manifest& saved, const cre
 
 }  // namespace
 
-std::string differences(const contents& state, const manifest& saved, const crew& ranks, bool weights_only) {
+bool values_alone(const run_state& mine, const run_state& saved, taking how) {
+    return how == taking::weights || (how == taking::partial && mine.optimizer != saved.optimizer);
+}
+
+bool fits(const tensor_state& mine, const tensor_entry* saved) {
+    return saved != nullptr && saved->dims == mine.dims;
+}
+bool fits(const vector_state& mine, const vector_entry* saved) {
+    return saved != nullptr && converts(saved->type, mine.type);
+}
+bool fits(const attached_state& mine, const attachment_entry* saved, bool as_many_ranks) {
+    return saved != nullptr && saved->per_rank == mine.per_rank && (as_many_ranks || !mine.per_rank) &&
+           saved->dims == mine.dims && saved->type == mine.type;
+}
+
+std::string differences(const contents& state, const manifest& saved, const crew& ranks, taking how) {
     listing found;
-    if (saved.head.model_ranks != ranks.model_size()) {
-        found.add("the model was split over {} ranks, and is over {} here", saved.head.model_ranks, ranks.model_size());
-        return found.text();
-    }
-    if (!weights_only && saved.run.optimizer != state.run.optimizer)
+    if (saved.run.optimizer != state.run.optimizer && how != taking::weights)
         found.add(
-            "it was saved with optimizer \"{}\", this context has \"{}\": set \"checkpoint.load\" to \"weights\" to "
-            "take the values alone",
-            saved.run.optimizer, state.run.optimizer);
+            "it was saved with optimizer \"{}\", this context has \"{}\"{}", saved.run.optimizer, state.run.optimizer,
+            how == taking::strict ? ": set \"checkpoint.load\" to \"weights\" to take the values alone" : "");
     const catalogue tensors(saved, ranks.model_rank());
-    compare_tensors(state, tensors, weights_only, found);
-    if (!weights_only) compare_attachments(state, saved, ranks, found);
+    compare_tensors(state, tensors, values_alone(state.run, saved.run, how), found);
+    if (how != taking::weights) compare_attachments(state, saved, ranks, found);
     return found.text();
 }
 

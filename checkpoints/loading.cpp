@@ -14,6 +14,7 @@
 #include "reshard.hpp"
 #include "threads.hpp"
 #include "transfers.hpp"
+#include "undo.hpp"
 
 namespace zero::checkpoint {
 namespace {
@@ -28,11 +29,19 @@ public:
         compare_arguments();
         list();
         while (choose()) {
-            const std::string problem = attempt();
+            std::string problem;
+            try {
+                problem = attempt();
+            } catch (...) {
+                kept_.put_back();
+                throw;
+            }
             if (problem.empty()) {
                 phase("taking over", [&] { take_over(); });
+                tell_what_stays();
                 return saved_.run;
             }
+            kept_.put_back();
             report(problem);
         }
         fail_everywhere();
@@ -78,8 +87,12 @@ private:
             tag_ = from.text();
             folder_ = files::join(what_.directory, tag_);
             saved_ = from_text(from.text(), files::join(folder_, manifest_name));
-            const std::string unlike = differences(state_, saved_, ranks_, what_.weights_only);
-            require(unlike.empty(), code::checkpoint, "{} does not fit this context: {}", folder_, unlike);
+            require(saved_.head.model_ranks == ranks_.model_size(), code::checkpoint,
+                    "{} does not fit this context: the model was split over {} ranks, and is over {} here", folder_,
+                    saved_.head.model_ranks, ranks_.model_size());
+            left_out_ = differences(state_, saved_, ranks_, what_.how);
+            require(left_out_.empty() || (what_.how == taking::partial && something_fits()), code::checkpoint,
+                    "{} does not fit this context: {}", folder_, left_out_);
         });
         return true;
     }
@@ -125,7 +138,7 @@ private:
         }
     }
 
-    // Reads into buffers. What is damaged, on any rank, is returned on all; other errors are thrown on all.
+    // What is damaged, on any rank, is returned on all; other errors are thrown on all.
     std::string attempt() {
         std::string problem;
         phase("reading the data", [&] {
@@ -141,7 +154,8 @@ private:
         return ranks_.broadcast(first);
     }
 
-    // Into memory of our own, as it lies in the files: what a request reads needs no copy before all ranks agree.
+    // Where it is wanted, at once: copying all of it after the agreement took a fifth of the load, memory of its size more.
+    // What was there is kept until all ranks agree.
     void read() {
         wanted_.clear();
         for_each_vector([&](const vector_state& vector, const vector_entry* from) {
@@ -154,24 +168,22 @@ private:
         });
         sort(wanted_);
         const std::int64_t bytes = list_tasks();
-        held_ = buffer();  // that of a checkpoint which turned out damaged
-        held_ = buffer(book_, purpose::checkpoint,
-                       bytes + static_cast<std::int64_t>(tasks_.size()) * files::file::direct_unit,
-                       memory_kind::untouched);
-        std::byte* to = held_.data();
-        for (task& one : tasks_) {
-            one.at = files::file::aligned(to, place(one));
-            to = one.at + one.run.bytes;
-        }
+        kept_.expect(wanted_bytes());
         read_all(bytes);
         check_others();
     }
 
-    // What one request reads of which extent, and where to.
+    std::int64_t wanted_bytes() const {
+        std::int64_t bytes = 0;
+        for (const auto& [number, items] : wanted_)
+            for (const wanted& one : items) bytes += one.count * size_of(one.type);
+        return bytes;
+    }
+
+    // What one request reads of which extent.
     struct task {
         int extent;
         read_run run;
-        std::byte* at = nullptr;
     };
 
     // By file, and forwards in each. Returns the sum of their bytes.
@@ -191,19 +203,28 @@ private:
 
     void read_all(std::int64_t total) {
         const int lanes = lanes_for(total);
+        std::int64_t most = 0;
+        for (const task& one : tasks_) most = std::max(most, one.run.bytes + files::file::direct_unit);
+        const buffer scratch(book_, purpose::checkpoint, lanes * most);
+        const auto place_in_memory = [&](int lane, const task& one) {
+            return files::file::aligned(scratch.data() + lane * most, place(one));
+        };
         for (auto first = tasks_.begin(); first != tasks_.end();) {
             const int file = extent_of(first->extent).file;
             const auto past = std::find_if(first, tasks_.end(),
                                            [&](const task& one) { return extent_of(one.extent).file != file; });
             part_reader part(disk_, folder_, saved_, file);
             if (total >= direct_from) part.file().go_direct();
-            const auto next = [&](int, std::size_t k) {
+            const auto next = [&](int lane, std::size_t k) {
                 const task& one = first[static_cast<std::ptrdiff_t>(k)];
-                return transfer{&part.file(), false, one.at, one.run.bytes, place(one)};
+                return transfer{&part.file(), false, place_in_memory(lane, one), one.run.bytes, place(one)};
             };
-            carry_out(lanes, static_cast<std::size_t>(past - first), next, [&](int, std::size_t k, std::int64_t had) {
+            carry_out(lanes, static_cast<std::size_t>(past - first), next, [&](int lane, std::size_t k, std::int64_t had) {
                 const task& one = first[static_cast<std::ptrdiff_t>(k)];
-                check(part, extent_of(one.extent), one.run, one.at, had);
+                const std::byte* const data = place_in_memory(lane, one);
+                check(part, extent_of(one.extent), one.run, data, had);
+                hand_out(extent_of(one.extent), wanted_.at(one.extent), one.run, data,
+                         [&](std::byte* there, std::int64_t bytes) { kept_.keep(there, bytes); });
             });
             first = past;
         }
@@ -228,29 +249,49 @@ private:
             const std::int64_t bytes = vector.count * size_of(vector.type);
             if (from == nullptr && bytes > 0) std::memset(vector.data, 0, static_cast<std::size_t>(bytes));
         });
-        in_turn(lanes_for(held_.bytes()), tasks_.size(), [&](int, std::size_t k) {
-            const task& one = tasks_[k];
-            hand_out(extent_of(one.extent), wanted_.at(one.extent), one.run, one.at);
-        });
-        held_ = buffer();
+        kept_.forget();
     }
 
+    // Null: vectors that begin anew. What a partial load leaves out is not visited.
     template <typename Visit>
     void for_each_vector(Visit visit) const {
         const catalogue tensors(saved_, ranks_.model_rank());
+        const bool values = values_alone(state_.run, saved_.run, what_.how), partial = what_.how == taking::partial;
         for (const tensor_state& tensor : state_.tensors) {
-            const tensor_entry& from = *tensors.tensor(tensor.name);
-            for (const vector_state& vector : tensor.vectors)
-                visit(vector,
-                      what_.weights_only && vector.state != "value" ? nullptr : find_vector(from, vector.state));
+            const tensor_entry* from = tensors.tensor(tensor.name);
+            if (partial && !fits(tensor, from)) continue;
+            for (const vector_state& vector : tensor.vectors) {
+                const vector_entry* same = values && vector.state != "value" ? nullptr : find_vector(*from, vector.state);
+                if (!partial || fits(vector, same)) visit(vector, same);
+            }
         }
     }
 
     template <typename Visit>
     void for_each_attachment(Visit visit) const {
-        if (what_.weights_only) return;
-        for (const attached_state& one : state_.attachments)
-            visit(one, *find_attachment(saved_, one.name, ranks_.model_rank(), ranks_.data_rank()));
+        if (what_.how == taking::weights) return;
+        for (const attached_state& one : state_.attachments) {
+            const attachment_entry* from =
+                find_attachment(saved_, one.name, ranks_.model_rank(), ranks_.data_rank());
+            if (what_.how != taking::partial || fits(one, from, saved_.head.ranks == ranks_.data_size()))
+                visit(one, *from);
+        }
+    }
+
+    bool something_fits() const {
+        const catalogue tensors(saved_, ranks_.model_rank());
+        return std::any_of(state_.tensors.begin(), state_.tensors.end(),
+                           [&](const tensor_state& one) { return fits(one, tensors.tensor(one.name)); });
+    }
+
+    void tell_what_stays() {
+        if (ranks_.data_rank() != 0) return;
+        if (what_.how == taking::weights)
+            said_.info("\"checkpoint.load\" is \"weights\": of {} (step {}, {}) only the values were taken; states, step and "
+                       "schedule begin anew", folder_, saved_.run.step, saved_.run.optimizer);
+        if (!left_out_.empty())
+            said_.warning("\"checkpoint.load\" is \"partial\": {} was taken but for what does not fit, which stays as it is here: {}",
+                          folder_, left_out_);
     }
 
     void report(const std::string& problem) {
@@ -276,11 +317,11 @@ private:
     std::vector<candidate> found_;  // on rank 0
     std::size_t next_ = 0;
     int listed_ = 1;
-    std::string problems_, tag_, folder_;
+    std::string problems_, tag_, folder_, left_out_;
     manifest saved_;
     demand wanted_;
     std::vector<task> tasks_;
-    buffer held_;
+    undo kept_{book_};
 };
 
 }  // namespace

@@ -51,7 +51,7 @@ void convert(dtype to_type, std::byte* to, dtype from_type, const std::byte* fro
 }
 
 void hand_out(const extent& where, std::int64_t run_first, std::int64_t run_bytes, const std::byte* data,
-              const wanted& item) {
+              const wanted& item, const overwriting& before) {
     const std::int64_t size = size_of(where.type);
     const std::int64_t low = std::max(item.first, run_first / size);
     const std::int64_t high = std::min(item.first + item.count, (run_first + run_bytes) / size);
@@ -59,6 +59,7 @@ void hand_out(const extent& where, std::int64_t run_first, std::int64_t run_byte
     std::byte* to = item.to + (low - item.first) * size_of(item.type);
     const std::byte* from = data + (low * size - run_first);
     const std::int64_t bytes = (high - low) * size;
+    if (before) before(to, (high - low) * size_of(item.type));
     if (item.type == where.type)
         copy_either_way(to, from, bytes, bytes >= past_caches_from);
     else
@@ -122,10 +123,11 @@ void check(const part_reader& from, const extent& where, const read_run& run, co
     }
 }
 
-void hand_out(const extent& where, std::span<const wanted> items, const read_run& run, const std::byte* data) {
+void hand_out(const extent& where, std::span<const wanted> items, const read_run& run, const std::byte* data,
+              const overwriting& before) {
     const std::int64_t size = size_of(where.type);
     for (std::size_t k = run.oldest; k < items.size() && items[k].first * size < run.first + run.bytes; ++k)
-        hand_out(where, run.first, run.bytes, data, items[k]);
+        hand_out(where, run.first, run.bytes, data, items[k], before);
 }
 
 void read(const part_reader& from, const extent& where, std::span<const wanted> items, const read_run& run,

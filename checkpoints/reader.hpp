@@ -4,6 +4,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -44,8 +45,10 @@ std::vector<read_run> runs_of(const extent& where, std::span<const wanted> items
 
 // What a run read, `had` bytes of it: damage where a block differs from what was written or the part has ended.
 void check(const part_reader& from, const extent& where, const read_run& run, const std::byte* data, std::int64_t had);
-// From the run's bytes to where they are wanted.
-void hand_out(const extent& where, std::span<const wanted> items, const read_run& run, const std::byte* data);
+// From the run's bytes to where they are wanted; `before` is told of each place that is then overwritten.
+using overwriting = std::function<void(std::byte* place, std::int64_t bytes)>;
+void hand_out(const extent& where, std::span<const wanted> items, const read_run& run, const std::byte* data,
+              const overwriting& before = {});
 
 // Reads, checks and hands out. Scratch: the run's bytes and direct_unit more. Several threads may do this at once.
 void read(const part_reader& from, const extent& where, std::span<const wanted> items, const read_run& run,

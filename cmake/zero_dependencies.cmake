@@ -4,6 +4,12 @@ find_package(Threads REQUIRED)
 if(ZERO_HDF5)
     include(zero_hdf5)
 endif()
+if(ZERO_CUDA)
+    include(zero_cuda)
+endif()
+if(ZERO_HWLOC)
+    include(zero_hwloc)
+endif()
 
 # zero_header(<header> <Debian package>): the include folder of a header-only library joins zero_private_headers.
 add_library(zero_private_headers INTERFACE)

@@ -22,6 +22,11 @@ if(TARGET zero_fortran)
     install(DIRECTORY ${PROJECT_SOURCE_DIR}/bindings/fortran/ DESTINATION ${ZERO_FORTRAN_FOLDER}
         FILES_MATCHING PATTERN "*.f90" PATTERN "*.h")
 endif()
+if(ZERO_PYTHON)
+    set(ZERO_PYTHON_FOLDER lib/python CACHE STRING "Where the Python package goes, below the prefix")
+    install(DIRECTORY ${PROJECT_SOURCE_DIR}/bindings/python/zero_checkpoint DESTINATION ${ZERO_PYTHON_FOLDER}
+        FILES_MATCHING PATTERN "*.py" PATTERN "__pycache__" EXCLUDE)
+endif()
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # What a linker that is not C++'s needs for the static library.
@@ -35,7 +40,8 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/zero-config.cmake.in $
     INSTALL_DESTINATION ${zero_package_folder})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/zero-config-version.cmake COMPATIBILITY SameMajorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/zero-config.cmake ${PROJECT_BINARY_DIR}/zero-config-version.cmake
-    ${PROJECT_SOURCE_DIR}/cmake/zero_hdf5.cmake DESTINATION ${zero_package_folder})
+    ${PROJECT_SOURCE_DIR}/cmake/zero_hdf5.cmake ${PROJECT_SOURCE_DIR}/cmake/zero_hwloc.cmake
+    ${PROJECT_SOURCE_DIR}/cmake/FindNCCL.cmake DESTINATION ${zero_package_folder})
 
 # The pkg-config files. Paths are relative to the file itself, so that an installed tree may move.
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX} OUTPUT_VARIABLE zero_pc_libdir)
@@ -66,6 +72,15 @@ if(ZERO_HDF5_SERIAL_FOUND)
     set(ZERO_PC_HDF5_REQUIRES hdf5-serial)
 elseif(ZERO_HDF5)
     zero_pc_flags(ZERO_PC_HDF5_LIBS "" ${HDF5_C_LIBRARIES})
+endif()
+set(ZERO_PC_HWLOC_LIBS "")
+if(ZERO_HAS_HWLOC)
+    zero_pc_flags(ZERO_PC_HWLOC_LIBS "" ${ZERO_HWLOC_LIBRARY})
+endif()
+set(ZERO_PC_CUDA_LIBS "")
+if(ZERO_CUDA)
+    zero_pc_flags(ZERO_PC_CUDA_LIBS "-l" ${CUDA_cudart_static_LIBRARY} ${NCCL_LIBRARY} -ldl -lrt)
+    string(REPLACE "-l/" "/" ZERO_PC_CUDA_LIBS "${ZERO_PC_CUDA_LIBS}")
 endif()
 foreach(name zero zero_fortran)
     if(name STREQUAL "zero" OR TARGET zero_fortran)

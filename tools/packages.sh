@@ -5,16 +5,17 @@ set -euo pipefail
 
 declare -A packages=(
     [build]="g++ gfortran cmake ninja-build pkg-config mpich libmpich-dev libhdf5-dev nlohmann-json3-dev libfmt-dev
-             libcli11-dev libxxhash-dev"
-    [tests]="catch2 python3 python3-h5py hdf5-tools fypp git binutils"
+             libcli11-dev libxxhash-dev libhwloc-dev"
+    [tests]="catch2 python3 python3-numpy python3-h5py python3-h5netcdf python3-xarray hdf5-tools fypp git binutils"
     [openmpi]="libopenmpi-dev openmpi-bin"
 )
 
 # The same in words, for systems whose package names are not known here.
 declare -A in_words=(
     [build]="C, C++20 and Fortran compilers, CMake 3.25 or later, Ninja, pkg-config, an MPI with its compilers (MPICH), \
-HDF5 with headers, and the headers of nlohmann-json 3, fmt 9, CLI11 and xxHash"
-    [tests]="Catch2 version 2, Python 3 with h5py, HDF5's command line tools, fypp, git, binutils"
+HDF5 with headers, the headers of nlohmann-json 3, fmt 9, CLI11 and xxHash, \
+and, if threads shall be spread by it, hwloc 2"
+    [tests]="Catch2 version 2, Python 3 with NumPy, h5py, h5netcdf and xarray, HDF5's command line tools, fypp, git, binutils"
     [openmpi]="Open MPI with its compilers"
 )
 

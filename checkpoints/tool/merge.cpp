@@ -60,7 +60,7 @@ private:
                                             creation_.get(), H5P_DEFAULT),
                                  "create a dataset");
         ++count_;
-        checkpoint::describe(attributes_, made.get(), tensor, from_.what().head.uuid);
+        checkpoint::describe(attributes_, made.get(), tensor, vector, from_.what().head.uuid);
         if (tensor.count == 0) return;
         const haddr_t offset = H5Dget_offset(made.get());
         if (offset == HADDR_UNDEF) hdf5::failed("tell the offset of a dataset");

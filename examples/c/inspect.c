@@ -58,11 +58,11 @@ static int64_t largest_over_ranks(zero_t z, const char *key, MPI_Comm comm) {
     return largest;
 }
 
-/* Parameters of stages 1 and 2 exist once for `sharing` ranks, where these share memory; each accounts for its part. */
+/* Parameters that are not sliced exist once for `sharing` ranks, where these share memory; each accounts for its part. */
 static double formula(const struct column *column, int64_t elements, int stage, int ranks, int sharing) {
     const double whole = 4.0 * column->vectors * (double)elements;
     if (stage >= column->first_sliced_stage) return whole / ranks;
-    return column == &columns[0] && stage > 0 ? whole / sharing : whole;
+    return column == &columns[0] ? whole / sharing : whole;
 }
 
 int print_ledger(const struct training *training, MPI_Comm comm) {

@@ -304,7 +304,8 @@ ZERO_API int zero_gradient(zero_t z, int id, void **buffer);
  * reused on return. A second hand-over in a micro-step adds; a tensor that a rank does not hand over counts as 0 there.
  * The gradient used is the mean over ranks and micro-steps ("libzero.gradient_reduction": "sum" for the sum). Gradients
  * of frozen tensors are dropped.
- * Errors: ARGUMENT id, NULL without zero_gradient. */
+ * Errors: ARGUMENT id, NULL without zero_gradient; STATE with "libzero.reproducible" where a second hand-over of a
+ * tensor comes after its bucket has left (add the parts up and hand them over once). */
 ZERO_API int zero_reduce(zero_t z, int id, const void *gradient);
 
 /* As zero_reduce with factor x gradient, multiplied in the precision of the sum; factor 0 reads nothing. */

@@ -48,6 +48,7 @@ public:
     void fence() override {
         call([&] { under_->fence(); });
     }
+    void farewell() noexcept override { under_->farewell(); }
     void all_reduce(std::span<std::int64_t> values, combine how) override {
         call([&] { under_->all_reduce(values, how); });
     }

@@ -64,6 +64,7 @@ struct all_gather_request {
                                            // that is not a receiver
     int root = -1;                         // -1: everyone receives; else only that rank
     bool visible = false;                  // on every rank, `own` lies in the node's memory, if there is such
+    bool on_host = false;                  // all of it lies in host memory, wherever else values lie
     bool once = false;                     // the landings are places in the node's memory, the same for all of its ranks,
                                            // and `own` is at its own: a fence() of all ranks afterwards makes it known
 };
@@ -93,7 +94,8 @@ public:
 
     // Takes the chunks of the exchange, once, at commit; the bytes equal scratch_bytes() for the same arguments.
     virtual void reserve(ledger& book, std::int64_t largest_slice_bytes) = 0;
-    virtual std::int64_t scratch_bytes(std::int64_t largest_slice_bytes) const noexcept = 0;
+    virtual std::int64_t scratch_bytes(std::int64_t largest_slice_bytes) const noexcept = 0;         // of host memory
+    virtual std::int64_t device_scratch_bytes(std::int64_t /*largest_slice_bytes*/) const noexcept { return 0; }
 
     // Payload that this rank sent over MPI, and what of it went to other nodes.
     struct traffic { std::int64_t reduce_bytes = 0, gather_bytes = 0, off_node_bytes = 0; };
@@ -102,6 +104,9 @@ public:
     // Memory that all ranks of this rank's node see at the same offsets; null where there is none.
     virtual node_memory* shared() const noexcept { return nullptr; }
     virtual void fence() {}  // where memory is shared: what ranks of a node wrote there before, all of them see afterwards
+
+    // All ranks have agreed to end, and this one has done its part: from now on its end is no death to those who still wait.
+    virtual void farewell() noexcept {}
 
     // Threads that help with sums and copies. It outlives the operations.
     virtual void employ(crew* threads) noexcept { threads_ = threads; }

@@ -18,6 +18,7 @@ namespace {
 constexpr std::int64_t unit = 2;                     // bytes of MPI_UINT16_T
 constexpr std::int64_t largest_chunk = 1024 * 1024;  // bytes of the sum type from one peer: fewer turns, still in cache
 constexpr std::int64_t tile = 4096;                  // elements summed in one go: whole atoms of the norm
+constexpr std::int64_t conversion = 1 << 15;         // elements that are worth another thread
 constexpr std::int64_t smallest_chunk = 8 * 1024;    // below this the cost per message rules
 constexpr std::int64_t scratch_aim = 12 * 1024 * 1024;  // many ranks: smaller chunks rather than more memory
 
@@ -198,7 +199,10 @@ void exchange::send_chunk(std::size_t which, reduction& one) {
         const void* data = bytes_at(what.source, from * size_of(source_type(what)));
         if (what.travel_type != source_type(what)) {
             std::byte* shorter = send_place(which, step - 1);
-            vector::convert(what.travel_type, shorter, source_type(what), data, count);
+            share(threads_, count, conversion, [&](int, std::int64_t begin, std::int64_t length) {
+                vector::convert(what.travel_type, shorter + begin * width, source_type(what), bytes_at(data, begin * size_of(source_type(what))),
+                                length);
+            });
             data = shorter;
         }
         for (std::int64_t k = 0; k < cut.number(); ++k) {
@@ -225,19 +229,21 @@ void exchange::sum_chunk(std::size_t which, reduction& one) {
         const std::int64_t own = partition::slot_of_rank(nodes_, rank_) * what.slice + first;
         sources_[static_cast<std::size_t>(rank_)] = bytes_at(what.source, own * size_of(source_type(what)));
         types_[static_cast<std::size_t>(rank_)] = source_type(what);
-        // Tile by tile, so that `finished` finds the sum in the nearest cache.
-        for (std::int64_t done = 0; done < count; done += tile) {
-            const std::int64_t n = std::min(tile, count - done);
-            bool final = true;
-            if (what.exact)
-                final = sum_exactly(what, first + done, sources_.data(), types_.data(), ranks_, n);
-            else
-                nested_sum(nodes_, what.sum_type, bytes_at(what.target, (first + done) * wide), what.add, sources_.data(),
-                           types_.data(), n);
-            if (final && what.finished && !one.error) what.finished(0, first + done, n);
-            for (std::size_t k = 0; k < sources_.size(); ++k)
-                sources_[k] = bytes_at(sources_[k], n * size_of(types_[k]));
-        }
+        share(threads_, count, tile, [&](int member, std::int64_t begin, std::int64_t length) {
+            std::vector<const void*> sources(sources_.size());
+            // Tile by tile, so that `finished` finds the sum in the nearest cache.
+            for (std::int64_t done = begin; done < begin + length; done += tile) {
+                const std::int64_t n = std::min(tile, begin + length - done);
+                for (std::size_t k = 0; k < sources.size(); ++k) sources[k] = bytes_at(sources_[k], done * size_of(types_[k]));
+                bool final = true;
+                if (what.exact)
+                    final = sum_exactly(what, first + done, sources.data(), types_.data(), ranks_, n);
+                else
+                    nested_sum(nodes_, what.sum_type, bytes_at(what.target, (first + done) * wide), what.add, sources.data(),
+                               types_.data(), n);
+                if (final && what.finished && !one.error) what.finished(member, first + done, n);
+            }
+        });
     } catch (...) {
         if (!one.error) one.error = std::current_exception();
     }

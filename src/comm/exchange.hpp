@@ -35,6 +35,7 @@ public:
     bool progress() noexcept;                // never waits; true when something moved. Errors wait in the reductions
     void abandon(const char* why) noexcept;  // cancels all that is under way; later reductions are refused
     void reserve(ledger& book, std::int64_t largest_slice_bytes);
+    void employ(crew* threads) noexcept { threads_ = threads; }  // for sums and conversions
     std::int64_t scratch_bytes(std::int64_t largest_slice_bytes) const noexcept;
 
 private:
@@ -66,6 +67,7 @@ private:
     int rank_ = 0, ranks_ = 1;
     std::int64_t largest_count_;
     communicator::traffic& sent_;
+    crew* threads_ = nullptr;
     std::int64_t sequence_ = 0;
     buffer scratch_;
     std::int64_t chunk_bytes_ = 0;

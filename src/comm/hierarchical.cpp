@@ -72,13 +72,14 @@ public:
     void fence() override {
         watched([&] { inside_->fence(); });
     }
+    void farewell() noexcept override { inside_->farewell(); }
     void all_reduce(std::span<std::int64_t> values, combine how) override {
         watched([&] { inside_->all_reduce(values, how); });
         across_->all_reduce(values, how);
     }
     void broadcast(void* data, std::int64_t bytes, int root) override {
         if (nodes_.local_of(root) == local_) across_->broadcast(data, bytes, nodes_.node_of(root));
-        inside_->broadcast(data, bytes, nodes_.local_of(root));
+        watched([&] { inside_->broadcast(data, bytes, nodes_.local_of(root)); });
     }
     std::vector<std::string> gather(const std::string& mine, int root) override { return world_->gather(mine, root); }
     std::string broadcast(const std::string& text, int root) override { return world_->broadcast(text, root); }
@@ -203,8 +204,9 @@ void hierarchical::watched(const Call& inside) {
     }
 }
 
-// From time to time in every wait: has anybody told what would make it one without end?
+// From time to time in every wait: has a rank of this node died, or has anybody told what would make it one without end?
 void hierarchical::look_around() {
+    watched([&] { inside_->look_around(); });
     const auto now = std::chrono::steady_clock::now();
     if (now - last_look_ < std::chrono::milliseconds(100)) return;
     last_look_ = now;
@@ -278,7 +280,9 @@ void hierarchical::leave(const std::shared_ptr<reduction>& one, std::int64_t fir
 void hierarchical::move_reductions() {
     for (auto& one : reductions_) {
         if (!one->inside) continue;
-        if (!one->inside->progress()) break;  // a later one is not over before it
+        bool over = false;
+        watched([&] { over = one->inside->progress(); });
+        if (!over) break;  // a later one is not over before it
         one->inside->finish();
         one->inside.reset();
         ++moves_;
@@ -396,8 +400,10 @@ void hierarchical::move_gather(gathering& one) {
         if (turn > 0 && piece >= one.landed) break;  // not here yet
         one.spreading.push_back(inside_->start_all_gather(piece_inside(one, piece, (node_ + static_cast<int>(turn)) % nodes_.nodes)));
     }
-    for (std::size_t k = 1; k < one.spreading.size(); ++k) over(one.spreading[k]);  // may be ahead of the others' first
-    settle(one.spreading, one.spread);
+    watched([&] {
+        for (std::size_t k = 1; k < one.spreading.size(); ++k) over(one.spreading[k]);  // may be ahead of the others' first
+        settle(one.spreading, one.spread);
+    });
 }
 
 std::unique_ptr<operation> hierarchical::start_all_gather(all_gather_request what) {

@@ -2,6 +2,8 @@
 // what another rank's reduction waits for. Hence non-blocking collectives everywhere. No helper threads: any MPI thread
 // level.
 #include <algorithm>
+#include <chrono>
+#include <cstring>
 #include <exception>
 #include <utility>
 
@@ -16,6 +18,7 @@ namespace zero::comm {
 namespace {
 
 constexpr std::int64_t mpi_count_limit = INT32_MAX;
+constexpr std::int64_t largest_passage = 1024 * 1024;  // bytes that a collective call moves: in the caches on their way
 constexpr std::int64_t fewest = 4;  // one element of an fp64 sum in the units of two bytes that travel
 
 std::int64_t count_limit(std::int64_t wanted) {
@@ -64,6 +67,8 @@ public:
         return exchange_.scratch_bytes(largest_slice_bytes);
     }
 
+    void employ(crew* threads) noexcept override { exchange_.employ(threads); }
+
     exchange& reductions() noexcept { return exchange_; }
     void leaves_messages() noexcept { own_.keep(); }
 
@@ -82,19 +87,25 @@ public:
     }
 
 private:
-    // One collective call: `post` starts it, and it is waited for. It cannot be cancelled: when bad news end the wait, it is
-    // left to MPI.
+    // One collective call on the passage: `post` starts it, and it is waited for. It cannot be cancelled: when bad news end
+    // the wait, it is left to MPI for good, and the passage with it.
     template <typename Post>
     void collective(const Post& post, const char* call) {
         request_set one;
-        check(post(one.add()), call);
+        check(post(passage_->data(), one.add()), call);
         try {
             wait([&] { return one.test(); });
         } catch (...) {
             one.clear();
             leaves_messages();
+            static_cast<void>(passage_.release());
             throw;
         }
+    }
+    std::byte* passage(std::int64_t bytes) {
+        if (!passage_) passage_ = std::make_unique<std::vector<std::byte>>();
+        if (static_cast<std::int64_t>(passage_->size()) < bytes) passage_->resize(static_cast<std::size_t>(bytes));
+        return passage_->data();
     }
 
     std::int64_t largest_count_;
@@ -105,7 +116,7 @@ private:
     int rank_ = 0;
     std::int64_t gathers_ = 0, texts_ = 0;
     news told_ = news::none, heard_ = news::none;
-    std::vector<std::int64_t> numbers_;  // of the present small reduction
+    std::unique_ptr<std::vector<std::byte>> passage_;  // what the present collective call reads and writes
 };
 
 class reduce_operation : public operation {
@@ -172,16 +183,17 @@ std::unique_ptr<operation> mpi::start_all_gather(all_gather_request what) {
 
 void mpi::all_reduce(std::span<std::int64_t> values, combine how) {
     const MPI_Op op = how == combine::sum ? MPI_SUM : MPI_MAX;
-    const chunks parts{static_cast<std::int64_t>(values.size()), largest_count_};
-    numbers_.assign(values.begin(), values.end());  // what is left to MPI outlives the caller's
+    const chunks parts{static_cast<std::int64_t>(values.size()), std::min(largest_count_, largest_passage / 8)};
     for (std::int64_t k = 0; k < parts.number(); ++k) {
-        std::int64_t* first = numbers_.data() + parts.first(k);
-        const int count = static_cast<int>(parts.count(k));
+        const auto part = values.subspan(static_cast<std::size_t>(parts.first(k)), static_cast<std::size_t>(parts.count(k)));
+        std::memcpy(passage(parts.count(k) * 8), part.data(), part.size_bytes());
         collective(
-            [&](MPI_Request* r) { return MPI_Iallreduce(MPI_IN_PLACE, first, count, MPI_INT64_T, op, own_.get(), r); },
+            [&](void* numbers, MPI_Request* r) {
+                return MPI_Iallreduce(MPI_IN_PLACE, numbers, static_cast<int>(part.size()), MPI_INT64_T, op, own_.get(), r);
+            },
             "MPI_Iallreduce");
+        std::memcpy(part.data(), passage_->data(), part.size_bytes());
     }
-    std::copy(numbers_.begin(), numbers_.end(), values.begin());
 }
 
 void mpi::tell(news what) noexcept {
@@ -195,6 +207,10 @@ void mpi::tell(news what) noexcept {
         if (MPI_Isend(&texts[static_cast<int>(what)], sizeof what, MPI_BYTE, peer, tag_of(kind::news, 0), own_.get(), &sent) == MPI_SUCCESS)
             MPI_Request_free(&sent);
     }
+    // The caller may never come back: what MPI has not sent yet, because it must still connect, leaves now.
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
+    for (int there = 0; std::chrono::steady_clock::now() < end; std::this_thread::yield())
+        if (MPI_Iprobe(MPI_ANY_SOURCE, tag_of(kind::news, 0), own_.get(), &there, MPI_STATUS_IGNORE) != MPI_SUCCESS) break;
 }
 
 communicator::news mpi::heard() {
@@ -211,24 +227,29 @@ communicator::news mpi::heard() {
 
 void mpi::broadcast(void* data, std::int64_t bytes, int root) {
     require(root >= 0 && root < size(), code::internal, "root {} of a broadcast over {} ranks", root, size());
-    const chunks parts{bytes, largest_count_};
+    const chunks parts{bytes, std::min(largest_count_, largest_passage)};
     for (std::int64_t k = 0; k < parts.number(); ++k) {
         std::byte* first = static_cast<std::byte*>(data) + parts.first(k);
-        const int count = static_cast<int>(parts.count(k));
-        collective([&](MPI_Request* r) { return MPI_Ibcast(first, count, MPI_BYTE, root, own_.get(), r); },
+        const auto count = static_cast<std::size_t>(parts.count(k));
+        std::byte* there = passage(parts.count(k));
+        if (rank_ == root) std::memcpy(there, first, count);
+        collective([&](void* part, MPI_Request* r) { return MPI_Ibcast(part, static_cast<int>(count), MPI_BYTE, root, own_.get(), r); },
                    "MPI_Ibcast");
+        if (rank_ != root) std::memcpy(first, there, count);
     }
 }
 
 std::vector<std::string> mpi::gather(const std::string& mine, int root) {
     const std::size_t ranks = static_cast<std::size_t>(size());
-    std::vector<std::int64_t> lengths(ranks);
     const std::int64_t length = static_cast<std::int64_t>(mine.size());
+    std::vector<std::int64_t> lengths(ranks);
+    std::memcpy(passage(8 * size()) + 8 * rank_, &length, sizeof length);
     collective(
-        [&](MPI_Request* r) {
-            return MPI_Iallgather(&length, 1, MPI_INT64_T, lengths.data(), 1, MPI_INT64_T, own_.get(), r);
+        [&](void* all, MPI_Request* r) {
+            return MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, 1, MPI_INT64_T, own_.get(), r);
         },
         "MPI_Iallgather");
+    std::memcpy(lengths.data(), passage_->data(), ranks * 8);
     std::vector<std::string> texts(rank_ == root ? ranks : 0);
     all_gather_request what{mine.data(), length, {}, root};
     for (std::size_t from = 0; from < ranks; ++from) {
@@ -238,7 +259,7 @@ std::vector<std::string> mpi::gather(const std::string& mine, int root) {
     check_gather(what, rank_, size());
     request_set posted;
     post_gather(own_.get(), what, tag_of(kind::text, texts_++), largest_count_, posted);
-    wait([&] { return posted.test(); });
+    gather_operation(*this, std::move(posted)).finish();
     return texts;
 }
 

@@ -27,17 +27,6 @@ bool every_thread_may_call() noexcept {
     return MPI_Query_thread(&level) == MPI_SUCCESS && level == MPI_THREAD_MULTIPLE;
 }
 
-int error_in(int result, std::span<const MPI_Status> statuses) noexcept {
-    if (result == MPI_SUCCESS) return result;
-    int kind_of_error = MPI_SUCCESS;
-    MPI_Error_class(result, &kind_of_error);
-    if (kind_of_error != MPI_ERR_IN_STATUS) return result;
-    for (const MPI_Status& status : statuses) {
-        if (status.MPI_ERROR != MPI_SUCCESS && status.MPI_ERROR != MPI_ERR_PENDING) return status.MPI_ERROR;
-    }
-    return result;
-}
-
 split_communicator::split_communicator(MPI_Comm comm, int rank) {
     check(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &comm_), "MPI_Comm_split_type");
 }
@@ -63,14 +52,18 @@ own_communicator::~own_communicator() {
     if (comm_ != MPI_COMM_NULL && !kept_ && mpi_is_usable()) MPI_Comm_free(&comm_);
 }
 
+// One by one: an error of a set would be handled as one of MPI's world, which ends the program; that of one request is its own
+// communicator's, which returns it.
 bool request_set::test() {
     if (requests_.empty()) return true;
-    int done = 0;
     statuses_.resize(requests_.size());
-    const int result = MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, statuses_.data());
-    check(error_in(result, statuses_), "MPI_Testall");
-    if (done != 0) requests_.clear();
-    return done != 0;
+    for (; done_ < requests_.size(); ++done_) {
+        int done = 0;
+        check(MPI_Test(&requests_[done_], &done, &statuses_[done_]), "MPI_Test");
+        if (done == 0) return false;
+    }
+    clear();
+    return true;
 }
 
 void request_set::drop() noexcept {
@@ -87,7 +80,7 @@ void request_set::drop() noexcept {
         }
         if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
     }
-    requests_.clear();
+    clear();
 }
 
 neighbourhood ask_mpi(MPI_Comm comm) {

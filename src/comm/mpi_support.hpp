@@ -13,7 +13,6 @@ namespace zero::comm {
 
 void check(int result, const char* call);                                 // throws code::mpi with MPI's own text
 bool every_thread_may_call() noexcept;                                     // MPI_THREAD_MULTIPLE
-int error_in(int result, std::span<const MPI_Status> statuses) noexcept;  // looks behind MPI_ERR_IN_STATUS
 
 // Some of the ranks, for a while: by MPI's choice of a node, or by color.
 class split_communicator {
@@ -71,12 +70,16 @@ public:
     bool empty() const noexcept { return requests_.empty(); }
     bool test();  // true when all are done, then statuses() holds and the set counts as finished
     std::span<const MPI_Status> statuses() const noexcept { return statuses_; }
-    void clear() noexcept { requests_.clear(); }  // without waiting: MPI keeps what is under way
+    void clear() noexcept {  // without waiting: MPI keeps what is under way
+        requests_.clear();
+        done_ = 0;
+    }
     void drop() noexcept;
 
 private:
     std::vector<MPI_Request> requests_;
     std::vector<MPI_Status> statuses_;
+    std::size_t done_ = 0;  // requests, from the first
 };
 
 // A tag names the kind of exchange and which one it is, so that neighbours in time never pair up. Within 0..32767,

@@ -32,6 +32,7 @@ struct node_flags {
     counter contributions, sums;                      // contributions that may be read; own slices that are summed
     counter parts, copies;                            // rounds of gathers: own parts that may be read; copied from all
     counter given_up;                                 // not 0: this rank sums and copies no more
+    counter left;                                     // not 0: it may go, for what it owes is done or on its way
     alignas(64) std::array<offer, slots> contribution;
     std::array<std::int64_t, slots> part;             // where it lies, in the node's memory
     alignas(64) std::array<std::array<std::int64_t, capacity>, 2> numbers;  // of even and of odd rounds

@@ -3,6 +3,7 @@
 // reductions are flags. Texts and broadcasts go over the plain communicator underneath. Every wait moves the sums on, as in
 // mpi.cpp.
 #include <algorithm>
+#include <chrono>
 #include <deque>
 #include <exception>
 #include <functional>
@@ -51,11 +52,27 @@ public:
     std::unique_ptr<operation> start_reduce_in_portions(reduce_scatter_request what, portions how) override;
     void refuse_broken(bool thoroughly) const override {
         refuse_given_up();
-        if (thoroughly) refuse_dead();
+        if (thoroughly) refuse_dead(false);
     }
+    void look_around() override {
+        const auto now = std::chrono::steady_clock::now();
+        if (now - last_look_ < std::chrono::milliseconds(500)) return;
+        last_look_ = now;
+        try {
+            refuse_dead(false);
+            seen_dead_ = false;
+        } catch (const error&) {
+            if (std::exchange(seen_dead_, true)) throw;  // not at first sight: what it sent before may still arrive
+        }
+    }
+    void farewell() noexcept override { mine_->left.publish(1); }
     void meanwhile(std::function<bool()> work) override {
         meanwhile_ = std::move(work);
-        plain_->meanwhile([this] { return move_all(); });
+        plain_->meanwhile([this] {
+            const bool moved = move_all();
+            if (!moved) look_around();
+            return moved;
+        });
     }
     void fence() override { meet(); }
     void broadcast(void* data, std::int64_t bytes, int root) override { plain_->broadcast(data, bytes, root); }
@@ -77,7 +94,7 @@ public:
         bool done = false;
     };
     bool advance();
-    bool progress(const reduction& one) { return advance(), one.done; }
+    bool progress(const reduction& one);
     void finish(reduction& one);
     void give_up() noexcept override;
     // One gather on its way, in rounds: one piece of every part in each.
@@ -103,7 +120,7 @@ private:
     bool retire();
     void meet();
     void refuse_given_up() const;
-    void refuse_dead() const;
+    void refuse_dead(bool also_left = true) const;
     std::int64_t piece_bytes(std::int64_t largest_slice_bytes) const noexcept;
     bool offer_piece(gathering& one);
     bool take_pieces(gathering& one);
@@ -121,7 +138,8 @@ private:
     std::uint64_t rounds_ = 0, started_ = 0, posted_ = 0, summed_ = 0, retired_ = 0, gather_rounds_ = 0, copied_ = 0;
     std::deque<std::shared_ptr<reduction>> queue_;  // number retired_ first
     bool busy_ = false;                             // `finished` must not come back in here
-    bool broken_ = false, helped_ = false;
+    bool broken_ = false, helped_ = false, seen_dead_ = false;
+    std::chrono::steady_clock::time_point last_look_ = std::chrono::steady_clock::now();
 };
 
 std::uint64_t node_shared::least(node_flags::counter node_flags::*which) const noexcept {
@@ -176,9 +194,11 @@ void node_shared::refuse_given_up() const {
     }
 }
 
-void node_shared::refuse_dead() const {
+// One that has said farewell is missed only by those who wait for its flags: what it sent may still be on its way.
+void node_shared::refuse_dead(bool also_left) const {
     for (int rank = 0; rank < ranks_; ++rank)
-        require(memory_->lives(rank), code::mpi, "rank {} has ended without zero_finalize: end this program too, and look there for the cause", rank);
+        require(memory_->lives(rank) || (!also_left && flags(rank).left.read() != 0), code::mpi,
+                "rank {} has ended without zero_finalize: end this program too, and look there for the cause", rank);
 }
 
 // --- reductions ---
@@ -270,6 +290,14 @@ void node_shared::sum(const reduction& one, std::int64_t slot, std::int64_t firs
             if (final && what.finished) what.finished(member, first + at, n);
         }
     });
+}
+
+bool node_shared::progress(const reduction& one) {
+    if (!advance() && !one.done) {
+        refuse_given_up();
+        look_around();
+    }
+    return one.done;
 }
 
 void node_shared::finish(reduction& one) {
@@ -394,7 +422,10 @@ bool node_shared::progress(gathering& one) {
     if (copied_ < one.first) return false;
     for (bool moved = true; moved;) moved = offer_piece(one) | take_pieces(one);
     const bool done = one.taken == one.rounds && least(&node_flags::copies) >= one.first + one.rounds;
-    if (!done) refuse_given_up();
+    if (!done) {
+        refuse_given_up();
+        look_around();
+    }
     return done;
 }
 

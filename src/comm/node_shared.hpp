@@ -22,8 +22,10 @@ public:
     // The request's target, add and finished are not used; its slice is that of a block.
     virtual std::unique_ptr<operation> start_reduce_in_portions(reduce_scatter_request what, portions how) = 0;
 
-    // Throws when a rank has given up; `thoroughly`, which asks the system, also when one has ended.
+    // Throws when a rank has given up; `thoroughly`, which asks the system, also when one has died.
     virtual void refuse_broken(bool thoroughly) const = 0;
+    // In every wait for something else: throws, about twice a second, when a rank has died.
+    virtual void look_around() = 0;
     virtual void give_up() noexcept = 0;  // what is under way ends here, and the others learn of it
 };
 

@@ -2,20 +2,13 @@
 // (node_shared.cpp, and hierarchical.cpp for several nodes).
 #include <exception>
 
+#include "comm/everywhere.hpp"
 #include "comm/node_shared.hpp"
 #include "core/error.hpp"
 
 namespace zero::comm {
 
 namespace {
-
-// True when `mine` is true on all ranks; else `reason` becomes that of the lowest rank that lacks something.
-bool everywhere(communicator& ranks, bool mine, std::string& reason) {
-    std::int64_t lacking = mine ? 0 : ranks.size() - ranks.rank();
-    ranks.all_reduce({&lacking, 1}, combine::maximum);
-    if (lacking != 0) reason = ranks.broadcast(reason, ranks.size() - static_cast<int>(lacking));
-    return lacking == 0;
-}
 
 // What the ranks of one node share.
 struct common {

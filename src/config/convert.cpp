@@ -13,16 +13,6 @@
 namespace zero::config {
 namespace {
 
-std::vector<std::string_view> split(std::string_view list) {
-    std::vector<std::string_view> words;
-    while (!list.empty()) {
-        const std::size_t bar = list.find('|');
-        words.push_back(list.substr(0, bar));
-        list = bar == std::string_view::npos ? std::string_view() : list.substr(bar + 1);
-    }
-    return words;
-}
-
 bool equal_any_case(std::string_view a, std::string_view b) {
     const auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
     return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](char x, char y) { return lower(x) == lower(y); });
@@ -121,8 +111,18 @@ value text_value(const option& row, const std::string& shown, const std::string&
 
 }  // namespace
 
+std::vector<std::string> words_of(std::string_view list) {
+    std::vector<std::string> words;
+    while (!list.empty()) {
+        const std::size_t bar = list.find('|');
+        words.emplace_back(list.substr(0, bar));
+        list = bar == std::string_view::npos ? std::string_view() : list.substr(bar + 1);
+    }
+    return words;
+}
+
 std::string spelling(std::string_view list, std::string_view word) {
-    for (std::string_view known : split(list)) {
+    for (std::string_view known : words_of(list)) {
         if (known.starts_with('!')) known.remove_prefix(1);
         if (equal_any_case(known, word)) return std::string(known);
     }
@@ -130,14 +130,14 @@ std::string spelling(std::string_view list, std::string_view word) {
 }
 
 bool is_refused_word(const option& row, const std::string& word) {
-    const auto words = split(row.words);
+    const auto words = words_of(row.words);
     return std::any_of(words.begin(), words.end(),
                        [&](std::string_view each) { return each.starts_with('!') && each.substr(1) == word; });
 }
 
 std::string shown_words(const option& row, bool refused_too) {
     std::string text;
-    for (std::string_view each : split(row.words)) {
+    for (std::string_view each : words_of(row.words)) {
         const bool refused = each.starts_with('!');
         if (refused && !refused_too) continue;
         if (refused) each.remove_prefix(1);
@@ -227,7 +227,7 @@ value from_text(const option& row, const std::string& shown, const std::string& 
     if (row.type == kind::boolean && (given == "0" || given == "1")) return given == "1";
     if (row.type == kind::integer && !row.words.empty()) {
         const std::string word = spelling(row.words, given);
-        const auto words = split(row.words);
+        const auto words = words_of(row.words);
         const auto at = std::find(words.begin(), words.end(), word);
         if (at != words.end()) return from_integer(row, shown, at - words.begin());
     }

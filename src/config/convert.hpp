@@ -2,6 +2,8 @@
 // (options.cpp).
 #pragma once
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "config/json.hpp"
 #include "config/options.hpp"
@@ -19,6 +21,7 @@ std::string show(const option& row, const value& what);  // as JSON text
 std::string expectation(const option& row);              // "an integer from 0 to 3"
 value standard_value(const option& row);                 // of a row that has a default
 
+std::vector<std::string> words_of(std::string_view list);  // of "a|b|c"
 bool is_auto(const option& row, const value& what);
 // A text value that is one of the row's "!" words: known, but not in this build.
 bool is_refused_word(const option& row, const std::string& word);

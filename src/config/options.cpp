@@ -49,16 +49,6 @@ bool is_lenient(const std::string& section) {
     return section.empty() || section == "aio" || section == "comms_logger" || section == "csv_monitor";
 }
 
-std::vector<std::string> split(std::string_view list) {
-    std::vector<std::string> parts;
-    for (std::size_t bar = 0; bar != std::string_view::npos;) {
-        bar = list.find('|');
-        parts.emplace_back(list.substr(0, bar));
-        if (bar != std::string_view::npos) list.remove_prefix(bar + 1);
-    }
-    return parts;
-}
-
 // Defaults that depend on other keys.
 bool derived_default(const options& from, const std::string& path, value& what) {
     const bool adagrad = path.starts_with("optimizer.params.") && from.text("optimizer.type") == "Adagrad";
@@ -164,7 +154,7 @@ private:
             require(row.standard.empty(), code::config, "{} is null: it must be {}", path, expectation(row));
             return;
         }
-        for (const std::string& meant : row.renamed.empty() ? std::vector<std::string>{path} : split(row.renamed)) {
+        for (const std::string& meant : row.renamed.empty() ? std::vector<std::string>{path} : words_of(row.renamed)) {
             const auto [at, first] = sources_.emplace(meant, path);
             require(first, code::config, "\"{}\" and \"{}\" give the same option twice: keep one of them", at->second,
                     path);
@@ -189,7 +179,7 @@ void options::doubt(const std::string& line, const std::string& meant) {
 
 void options::accept(const std::string& path, const option& row, const value& what) {
     if (!row.renamed.empty()) {
-        for (const std::string& meant : split(row.renamed)) {
+        for (const std::string& meant : words_of(row.renamed)) {
             const option& target = *find(meant);
             const bool number = target.type == kind::integer && !std::holds_alternative<std::string>(what);
             accept(meant, target,
@@ -270,7 +260,7 @@ void options::set(const std::string& path, const std::string& text) {
 
 bool options::has(const std::string& path) const {
     const option& row = known(path);
-    return values_.contains(row.renamed.empty() ? path : split(row.renamed).front());
+    return values_.contains(row.renamed.empty() ? path : words_of(row.renamed).front());
 }
 
 bool options::is_auto(const std::string& path) const {
@@ -282,7 +272,7 @@ bool options::is_auto(const std::string& path) const {
 value options::current(const std::string& path) const {
     const option& row = known(path);
     if (!row.renamed.empty()) {
-        const std::string meant = split(row.renamed).front();
+        const std::string meant = words_of(row.renamed).front();
         if (row.type == kind::boolean && find(meant)->type == kind::text) return text(meant) != "none";
         return current(meant);
     }
@@ -343,6 +333,12 @@ std::string options::as_json() const {
         *place = to_json(*find(path), what);
     }
     return dump(all);
+}
+
+std::string options::as_lines() const {
+    std::string all;
+    for (const auto& [path, what] : values_) all += formatted("{} = {}\n", path, show(*find(path), what));
+    return all;
 }
 
 std::vector<std::string> options::notices() const {

@@ -77,6 +77,7 @@ public:
 
     // Everything that was set, sorted: saved, compared over ranks.
     std::string as_json() const;
+    std::string as_lines() const;                                // the same, a line each: "zero_optimization.stage = 2"
     // "no effect" and unknown top-level keys, one line each.
     std::vector<std::string> notices() const;
     // Of those, what is probably a slip: a name close to a known one.

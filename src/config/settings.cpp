@@ -196,6 +196,7 @@ void resolve_library(settings& out, const options& from, int ranks) {
     out.gradient_sum = from.text("libzero.gradient_reduction") == "sum";
     out.node_size = static_cast<int>(from.integer("libzero.node_size"));
     out.threads = static_cast<int>(from.integer("libzero.threads"));
+    out.bind = from.text("libzero.bind");
     out.node_shared = from.boolean("libzero.node_shared");
     out.overlap_thread = from.text("libzero.overlap_thread");
     out.largest_count = from.integer("libzero.largest_count");

@@ -36,12 +36,13 @@ struct settings {
     int node_size = 0;
     bool node_shared = true;
     std::string overlap_thread = "auto";  // on, off
+    std::string bind = "auto";            // cores, none
     std::int64_t largest_count = 0;
     int threads = 0;                          // 0: as OMP_NUM_THREADS says, else 1
     bool broadcast_initial = true, stale_check = true;
     int log_level = -1;                       // -1: not set
     // checkpoint
-    std::string checkpoint_load = "strict";   // strict, weights
+    std::string checkpoint_load = "strict";   // strict, weights, partial
     std::int64_t ranks_per_file = 1, keep_last = 0, keep_every = 0;
     bool end_window = false;                  // libzero.end_window: the next step ends the accumulation window
     std::vector<std::string> notices;         // what "auto" became, overridden keys: log once, at info

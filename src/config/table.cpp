@@ -34,7 +34,8 @@ constexpr row rows[] = {
     integer("zero_optimization.allgather_bucket_size", "500000000",
             "elements per piece of the all-gather after the update").from("1").autom().in("12"),
     flag("zero_optimization.overlap_comm", "",
-         "full buckets are reduced while the caller computes; default: on in stage 3, else off").autom(),
+         "full buckets leave before zero_step (in stages 2 and 3 in any case) and, by libzero.overlap_thread, move on while the caller "
+         "computes; default: on in stage 3, else off").autom(),
     flag("zero_optimization.round_robin_gradients", "false",
          "DeepSpeed: spread the copying of gradients over ranks")
         .no_effect("every rank owns part of every bucket already"),
@@ -69,7 +70,7 @@ constexpr row rows[] = {
          "DeepSpeed: SuperOffload").unsupported("it is not built: remove the key"),
     real("zero_optimization.offload_optimizer.cpuadam_cores_perc", "0.8",
          "DeepSpeed: share of the cores for its CPU Adam").from(">0").to("1").in("123")
-        .no_effect("belongs to SuperOffload; the update runs in the caller's thread"),
+        .no_effect("belongs to SuperOffload; libzero.threads says how many threads share the update"),
     word("zero_optimization.offload_param.device", "\"none\"", "none|cpu|!nvme",
          "where the parameter slices of stage 3 live").in("3").instead("set it to \"cpu\" or \"none\""),
     word("zero_optimization.offload_param.nvme_path", "", "",
@@ -325,8 +326,9 @@ constexpr row rows[] = {
          "zero_save copies the state and returns; a thread of each rank writes the copy, and a later call commits it: "
          "zero_wait, zero_save, zero_load, zero_finalize, or a zero_step after the last byte. Costs one more copy of the "
          "owned state in host memory"),
-    word("checkpoint.load", "\"strict\"", "strict|weights",
-         "weights: only the values; masters are rebuilt, step and schedule start anew"),
+    word("checkpoint.load", "\"strict\"", "strict|weights|partial",
+         "weights: only the values; masters are rebuilt, step and schedule start anew. partial: what fits; what is missing, more or "
+         "of another shape stays as it is here and is listed in the log"),
     integer("checkpoint.ranks_per_file", "1", "ranks that share one part file").from("1").to("2147483647"),
     integer("checkpoint.keep_last", "0", "keep the newest so many checkpoints; 0: all"),
     integer("checkpoint.keep_every", "0",
@@ -378,6 +380,8 @@ constexpr row rows[] = {
          "an update whose gradients were formed from values that were never gathered is an error").in("3"),
     integer("libzero.threads", "0",
             "threads per rank for sums and updates, at most its cores; 0: OMP_NUM_THREADS, else 1").to("4096"),
+    word("libzero.bind", "\"auto\"", "auto|cores|none",
+         "each helper of libzero.threads stays on a core of its own, inside the launcher's mask; auto: where the mask has as many cores as the rank has threads"),
     word("libzero.overlap_thread", "\"auto\"", "auto|on|off",
          "with overlap_comm, a thread moves sums and gathers on while the caller computes; auto: where a core is to spare"),
     flag("libzero.end_window", "false", "set to 1, the next zero_step ends the accumulation window early").run_time(),

@@ -14,7 +14,7 @@
 
 namespace zero {
 
-crew::crew(int members) {
+crew::crew(int members, std::vector<cpu_list> cores) : cores_(std::move(cores)) {
     const deaf helpers_too;
     try {
         for (int member = 1; member < members; ++member) helpers_.emplace_back([this, member] { work(member); });
@@ -31,6 +31,7 @@ crew::~crew() {
 
 void crew::work(int member) {
     const floating_point_guard usual_environment;
+    if (!cores_.empty()) stay_on(cores_[static_cast<std::size_t>(member) % cores_.size()]);
     for (std::uint32_t seen = 0;;) {
         loops_.wait(seen);
         seen = loops_.load();
@@ -85,6 +86,14 @@ int threads_to_use(int wanted) {
         wanted = text == nullptr ? 1 : std::atoi(text);
     }
     return std::clamp(wanted, 1, cores_of_this_thread());
+}
+
+// Elsewhere a fixed core may be that of another rank or of the caller, who moves: the system knows better.
+std::vector<cpu_list> cores_to_stay_on(const std::string& bind, int threads) {
+    if (bind == "none" || threads < 2) return {};
+    auto cores = own_cores();
+    if (bind == "auto" && cores.size() != static_cast<std::size_t>(threads)) cores.clear();
+    return cores;
 }
 
 // Where the launcher binds nothing, all ranks of the node may use all of its cores.

@@ -1,19 +1,24 @@
 // The threads of a rank: the caller and helpers that share one loop after the other. Helpers never call MPI, hear no
-// signals, and inherit the cores that the launcher gave. Not here: what is worth sharing.
+// signals, and run on the cores that the launcher gave. Not here: which these are (places.hpp), what is worth sharing.
 #pragma once
 #include <atomic>
 #include <cstdint>
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
+
+#include "core/places.hpp"
 
 namespace zero {
 
 class crew {
 public:
-    explicit crew(int members);  // the caller counts; fewer, where the system gives no more threads
+    // The caller counts; fewer, where the system gives no more threads. Helper k stays on cores[k % size]; the caller, to whom
+    // cores[0] is left, stays nowhere. None: all run where the caller may.
+    explicit crew(int members, std::vector<cpu_list> cores = {});
     ~crew();
     crew(const crew&) = delete;
     crew& operator=(const crew&) = delete;
@@ -30,6 +35,7 @@ private:
     void work(int member);
     void take_piece(int member) noexcept;
 
+    std::vector<cpu_list> cores_;
     std::vector<std::thread> helpers_;
     std::atomic<std::uint32_t> loops_{0}, ended_{0};  // loops begun; helpers that are through with the present one
     std::atomic<bool> over_{false};
@@ -48,6 +54,8 @@ inline void share(crew* threads, std::int64_t total, std::int64_t grain, const c
 
 // libzero.threads, or where that is 0 OMP_NUM_THREADS, or 1; never more than the cores that this thread may use.
 int threads_to_use(int wanted);
+// libzero.bind: the cores that helpers stay on; none where they are free.
+std::vector<cpu_list> cores_to_stay_on(const std::string& bind, int threads);
 // Has this rank, one of so many on its node, a core that neither its threads nor other ranks need?
 bool core_to_spare(int threads, int ranks_on_node);
 

@@ -2,6 +2,8 @@
 // 53-bit integer into three limbs and rounds nothing. Not here: fast sums of many numbers (tensor/vector.cpp).
 #include "core/exact_sum.hpp"
 
+#include <algorithm>
+
 namespace zero {
 
 namespace {
@@ -24,8 +26,13 @@ void propagate(limb_array& limb) noexcept {
     limb.back() += carry;
 }
 
-bool bit(const limb_array& limb, int position) noexcept {
-    return position >= 0 && ((limb[static_cast<std::size_t>(position / limb_bits)] >> (position % limb_bits)) & 1) != 0;
+// The 64 bits from this position on.
+std::uint64_t bits_from(const limb_array& limb, int position) noexcept {
+    unsigned __int128 window = 0;
+    const auto first = static_cast<std::size_t>(position / limb_bits);
+    for (std::size_t i = std::min(first + 3, limb.size()); i-- > first;)
+        window = (window << limb_bits) + static_cast<std::uint64_t>(limb[i]);
+    return static_cast<std::uint64_t>(window >> (position % limb_bits));
 }
 
 bool any_bit_below(const limb_array& limb, int position) noexcept {
@@ -50,9 +57,8 @@ double rounded(const limb_array& limb) noexcept {
     const int top = highest_bit(limb);
     if (top > 1023 + 1074) return __builtin_bit_cast(double, infinity);
     const int lowest = top > 52 ? top - 52 : 0;  // position of the last bit kept; subnormals keep all
-    std::uint64_t mantissa = 0;
-    for (int position = top; position >= lowest; --position) mantissa = mantissa << 1 | (bit(limb, position) ? 1u : 0u);
-    const bool half = bit(limb, lowest - 1);
+    std::uint64_t mantissa = bits_from(limb, lowest);
+    const bool half = lowest > 0 && (bits_from(limb, lowest - 1) & 1) != 0;
     if (half && ((mantissa & 1) != 0 || any_bit_below(limb, lowest - 1))) ++mantissa;
     // Adding the integers lets a carry out of the mantissa step up the exponent, up to infinity.
     const std::uint64_t exponent = mantissa >= hidden_bit ? static_cast<std::uint64_t>(lowest) : 0;

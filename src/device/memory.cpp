@@ -94,9 +94,10 @@ buffer::buffer(ledger& book, purpose why, std::int64_t bytes, memory_kind kind) 
     book_->add(place::host, why_, bytes_);
 }
 
-buffer::buffer(ledger& book, purpose why, std::int64_t bytes, std::byte* place, std::shared_ptr<const void> keeper)
-    : book_(&book), why_(why), data_(place), bytes_(bytes), keeper_(std::move(keeper)) {
-    book_->add(zero::place::host, why_, bytes_);
+buffer::buffer(ledger& book, purpose why, std::int64_t bytes, std::byte* data, std::shared_ptr<const void> keeper, place where,
+               bool locked)
+    : book_(&book), why_(why), where_(where), data_(data), bytes_(bytes), locked_(locked), keeper_(std::move(keeper)) {
+    book_->add(where_, why_, bytes_);
 }
 
 buffer::~buffer() {
@@ -108,7 +109,7 @@ buffer::~buffer() {
     } else {
         std::free(data_);
     }
-    if (!resting_) book_->remove(place::host, why_, bytes_);
+    if (!resting_) book_->remove(where_, why_, bytes_);
 }
 
 std::byte* buffer::mapping() const noexcept {
@@ -129,6 +130,7 @@ void buffer::wake() noexcept {
 buffer::buffer(buffer&& other) noexcept
     : book_(other.book_),
       why_(other.why_),
+      where_(other.where_),
       data_(std::exchange(other.data_, nullptr)),
       bytes_(std::exchange(other.bytes_, 0)),
       mapped_(std::exchange(other.mapped_, 0)),
@@ -140,6 +142,7 @@ buffer& buffer::operator=(buffer&& other) noexcept {
     buffer taken(std::move(other));
     std::swap(book_, taken.book_);
     std::swap(why_, taken.why_);
+    std::swap(where_, taken.where_);
     std::swap(data_, taken.data_);
     std::swap(bytes_, taken.bytes_);
     std::swap(mapped_, taken.mapped_);

@@ -1,5 +1,6 @@
 // Buffers: aligned memory, owned or kept alive by somebody else (a part of the node's memory), whose bytes stand in the ledger
-// from construction to destruction, but for times of rest. Host memory only. Not here: how ranks share memory (node_memory.hpp).
+// from construction to destruction, but for times of rest. Host memory, unless a keeper says otherwise. Not here: how ranks share
+// memory (node_memory.hpp).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +20,8 @@ public:
     // Zeroed, 64-byte aligned, every page touched (unless untouched). bytes may be 0. Throws code::memory with size and purpose.
     buffer(ledger& book, purpose why, std::int64_t bytes, memory_kind kind = memory_kind::plain);
     // Memory that `keeper` holds, counted here.
-    buffer(ledger& book, purpose why, std::int64_t bytes, std::byte* place, std::shared_ptr<const void> keeper);
+    buffer(ledger& book, purpose why, std::int64_t bytes, std::byte* data, std::shared_ptr<const void> keeper,
+           place where = place::host, bool locked = false);
     ~buffer();
     buffer(buffer&& other) noexcept;
     buffer& operator=(buffer&& other) noexcept;
@@ -39,6 +41,7 @@ public:
 private:
     ledger* book_ = nullptr;
     purpose why_{};
+    place where_ = place::host;
     std::byte* data_ = nullptr;
     std::int64_t bytes_ = 0;
     std::int64_t mapped_ = 0;  // length of the mapping; 0: from the heap

@@ -2,7 +2,9 @@
 // is taken again without page faults. Awake and resting together never exceed what once was awake.
 #pragma once
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <utility>
 
 #include "device/memory.hpp"
 
@@ -10,14 +12,14 @@ namespace zero {
 
 class spares {
 public:
-    spares(ledger& book, purpose why) : book_(book), why_(why) {}
+    explicit spares(std::function<buffer(std::int64_t)> fresh) : fresh_(std::move(fresh)) {}
 
     buffer take(std::int64_t bytes) {  // what is in it is undefined
         const auto found = resting_.find(bytes);
         if (found == resting_.end()) {
             most_ = std::max(most_, awake_ + bytes);
             while (!resting_.empty() && awake_ + asleep_ + bytes > most_) drop(resting_.begin());
-            buffer fresh(book_, why_, bytes);
+            buffer fresh = fresh_(bytes);
             awake_ += bytes;
             return fresh;
         }
@@ -47,8 +49,7 @@ private:
         resting_.erase(which);
     }
 
-    ledger& book_;
-    purpose why_;
+    std::function<buffer(std::int64_t)> fresh_;
     shelf resting_;
     std::int64_t awake_ = 0, asleep_ = 0, most_ = 0;
 };

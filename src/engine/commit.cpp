@@ -1,7 +1,12 @@
 // Commit: ranks compare what they registered, the flat space is cut, memory is taken, initial values spread.
 #include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "core/error.hpp"
+#include "device/available.hpp"
+#include "device/pages.hpp"
 #include "engine/run.hpp"
 
 namespace zero {
@@ -34,6 +39,9 @@ partition::forecast engine::make_forecast(const partition::layout& space, const 
     rules.exchange_bytes = ranks_->scratch_bytes(largest_slice_bytes(space));
     rules.publish_bytes = stage::publish_bytes(space, how.allgather_bucket_size);
     rules.node_memory = ranks_->shared() != nullptr;
+    rules.saves_behind = options_.boolean("checkpoint.async");
+    for (const attachment& one : attachments_)
+        if (one.per_rank || ranks_->rank() == 0) rules.attached_bytes += one.count * size_of(one.type) + page_bytes();
     return partition::plan(space, rules);
 }
 
@@ -51,7 +59,7 @@ void engine::commit() {
         require(!committed(), code::state, "zero_commit was called already");
         how = resolved();
     });
-    agreement_->enter({"zero_commit (options)", calls::commit(0).number, run_->options_digest}, [] {});
+    compare_options(calls::commit(4));
     compare_tensors();
     for (const auto& line : options_.doubts()) log_->once(log_level::warning, line);
     for (const auto& line : options_.notices()) log_->once(log_level::info, line);
@@ -60,10 +68,16 @@ void engine::commit() {
 
     settings_ = how;
     layout_ = make_layout(settings_);
-    threads_ = std::make_unique<crew>(threads_to_use(settings_.threads));
+    const int threads = threads_to_use(settings_.threads);
+    threads_ = std::make_unique<crew>(threads, cores_to_stay_on(settings_.bind, threads));
     ranks_->employ(threads_.get());
-    start_overlap();
-    context_ = std::make_unique<stage::context>(stage::context{registry_, layout_, *ranks_, ledger_, *agreement_, *log_, settings_, *threads_});
+    work_ = compute::make_host(*threads_);
+    agreement_->settle(calls::commit(5), [&] {
+        expect_memory();
+        start_overlap();
+    });
+    context_ = std::make_unique<stage::context>(stage::context{registry_, layout_, *ranks_, ledger_, *agreement_, *log_, settings_, *threads_,
+                                                                *work_});
     auto fresh = stage::make(*context_);
     buffer passage;
     agreement_->settle(calls::commit(1), [&] {
@@ -95,17 +109,69 @@ void engine::commit() {
                threads_->members(), layout_.elements(), registry_.count(), ledger_.bytes(place::host));
 }
 
+// Ranks that share memory ask together, before any of them takes some: one after the other, all would be promised the same bytes,
+// and the kernel would kill the one that touches the last of them.
+void engine::expect_memory() const {
+    const int together = ranks_->shared() != nullptr ? ranks_->nodes().per_node() : 1;
+    const std::int64_t each = make_forecast(layout_, settings_).total();
+    const std::string lacking = each > INT64_MAX / together ? "more than the address space" : shortage(each * together);
+    require(lacking.empty(), code::memory,
+            "{} bytes of host memory on each of {} ranks of this node could not be had ({}): use more nodes, a higher stage or smaller buckets",
+            each, together, lacking);
+}
+
 // A helper takes a core: by itself only where one is idle. Without it, operations move on in the caller's calls.
 void engine::start_overlap() {
     const int on_node = ranks_->size() / std::max(1, ranks_->nodes().nodes);
     const bool wanted = settings_.overlap_comm && settings_.overlap_thread != "off" && ranks_->size() > 1;
     if (!wanted || (settings_.overlap_thread == "auto" && !core_to_spare(threads_->members(), on_node))) return;
-    if (!ranks_->start_helper())
-        log_->once(log_level::info, "libzero.overlap_thread: no thread beside the caller may call MPI (MPI_THREAD_MULTIPLE): communication "
-                   "moves on in the library's calls only");
+    if (ranks_->start_helper()) return;
+    require(settings_.overlap_thread != "on", code::unsupported, "libzero.overlap_thread is \"on\", but no thread beside the caller may call MPI: "
+            "initialise it by MPI_Init_thread with MPI_THREAD_MULTIPLE, or set the option to \"auto\"");
+    log_->once(log_level::info, "libzero.overlap_thread: no thread beside the caller may call MPI (MPI_THREAD_MULTIPLE): communication "
+               "moves on in the library's calls only");
 }
 
-// A difference is said with the first tensor that differs, not as a digest.
+namespace {
+
+// What rank 0 says, where the ranks do not all say the same. Collective.
+std::optional<std::string> rank_0_unless_all_agree(comm::communicator& ranks, const std::string& mine) {
+    const std::uint64_t whole = digest(mine);
+    const std::int64_t half[2] = {static_cast<std::int64_t>(whole >> 33), static_cast<std::int64_t>(whole & 0x1ffffffff)};
+    std::vector<std::int64_t> bounds{half[0], -half[0], half[1], -half[1]};
+    ranks.all_reduce(bounds, comm::combine::maximum);
+    if (bounds[0] == -bounds[1] && bounds[2] == -bounds[3]) return std::nullopt;
+    return ranks.broadcast(mine, 0);
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+    std::vector<std::string> all;
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t end = text.find('\n', at);
+        all.push_back(text.substr(at, end - at));
+        at = end + 1;
+    }
+    return all;
+}
+
+}  // namespace
+
+// Here and below a difference is said with the first entry that differs, not as a digest.
+void engine::compare_options(const call& what) {
+    const std::string mine = options_.as_lines();
+    const auto theirs = rank_0_unless_all_agree(*ranks_, mine);
+    if (!theirs) return;
+    agreement_->settle(what, [&] {
+        if (mine == *theirs) return;
+        const auto a = lines_of(mine), b = lines_of(*theirs);  // both in the order of their keys
+        const auto [x, y] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
+        const auto key = [](const auto& at, const auto& end) { return at == end ? std::string("~") : at->substr(0, at->find(' ')); };
+        const std::string here = key(x, a.end()), there = key(y, b.end());  // "~" comes after every key
+        fail(code::mismatch, "the options differ between ranks: {} here and {} on rank 0; give all ranks the same configuration, environment "
+             "and zero_set_* calls", there < here ? there + " is not set" : *x, here < there ? here + " is not set" : *y);
+    });
+}
+
 void engine::compare_tensors() {
     const auto line = [](const tensor& t) {
         return formatted("'{}' {} {} group {}", t.name, name(t.type), shape_text(t.dims), t.group);
@@ -113,23 +179,11 @@ void engine::compare_tensors() {
     std::string mine;
     for (const auto& t : registry_.all()) mine += line(t) + "\n";
     for (const auto& s : user_states_) mine += "state '" + s + "'\n";
-    const std::int64_t half[2] = {static_cast<std::int64_t>(digest(mine) >> 33), static_cast<std::int64_t>(digest(mine) & 0x7fffffff)};
-    std::vector<std::int64_t> bounds{half[0], -half[0], half[1], -half[1]};
-    ranks_->all_reduce(bounds, comm::combine::maximum);
-    if (bounds[0] == -bounds[1] && bounds[2] == -bounds[3]) return;
-    const std::string theirs = ranks_->broadcast(mine, 0);
+    const auto theirs = rank_0_unless_all_agree(*ranks_, mine);
+    if (!theirs) return;
     agreement_->settle(calls::commit(3), [&] {
-        if (mine == theirs) return;
-        const auto lines = [](const std::string& text) {
-            std::vector<std::string> all;
-            for (std::size_t at = 0; at < text.size();) {
-                const std::size_t end = text.find('\n', at);
-                all.push_back(text.substr(at, end - at));
-                at = end + 1;
-            }
-            return all;
-        };
-        const auto a = lines(mine), b = lines(theirs);
+        if (mine == *theirs) return;
+        const auto a = lines_of(mine), b = lines_of(*theirs);
         std::size_t i = 0;
         while (i < a.size() && i < b.size() && a[i] == b[i]) ++i;
         fail(code::mismatch, "entry {} of the registered parameters is {} here and {} on rank 0: register the same names, types, shapes and groups "

@@ -23,7 +23,7 @@ engine::engine(const void* mpi_comm, const std::string& config) {
         options_.read(config);
         settings_ = config::resolve(options_, ranks_->size(), 0);
     });
-    agreement_->enter(calls::init(digest(options_.as_json())), [] {});
+    compare_options(calls::init(1));
     // The level of communication follows from options that are only now known.
     if (settings_.node_size > 0 || settings_.largest_count > 0)
         ranks_ = comm::make(mpi_comm, {settings_.node_size, settings_.largest_count});
@@ -168,7 +168,14 @@ std::optional<std::int64_t> engine::resolved_integer(const std::string& key) con
     return (committed() ? settings_ : resolved()).*(found->second);
 }
 
+namespace {
+
+bool reads_as_real(const std::string& key) { return key == "grad_norm" || key == "loss_scale" || key == "lr"; }
+
+}  // namespace
+
 std::int64_t engine::get_integer(const std::string& key) const {
+    require(!reads_as_real(key), code::config, "\"{}\" is a real number: read it with zero_get_real or zero_get_text", key);
     if (const auto state = state_integer(key)) return *state;
     if (const auto number = resolved_integer(key)) return *number;
     return options_.integer(key);
@@ -184,7 +191,7 @@ double engine::get_real(const std::string& key) const {
 }
 
 std::string engine::get_text(const std::string& key) const {
-    if (key == "grad_norm" || key == "loss_scale" || key == "lr") return formatted("{}", get_real(key));
+    if (reads_as_real(key)) return formatted("{}", get_real(key));
     if (const auto state = state_integer(key)) return formatted("{}", *state);
     if (const auto number = resolved_integer(key)) return formatted("{}", *number);
     return options_.text(key);
@@ -206,7 +213,7 @@ int engine::add_group(const std::string& json) {
 
 int engine::add_tensor(const std::string& name, dtype type, std::span<const std::int64_t> dims, void* values, int group) {
     require(!committed(), code::state, "zero_register comes before zero_commit: the list of parameters is frozen by it");
-    require(group >= 0 && group < groups_, code::argument, "parameter '{}': group {} does not exist; zero_group gave 1 to {}", name, group, groups_ - 1);
+    require(group >= 0 && group < groups_, code::argument, "tensor '{}': group {} does not exist; there are 0 to {}, and zero_group makes more", name, group, groups_ - 1);
     return registry_.add(name, type, dims, values, group);
 }
 

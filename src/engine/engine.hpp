@@ -26,10 +26,14 @@ namespace zero {
 
 class buffer;
 
+namespace compute {
+class processor;
+struct totals;
+}
+
 namespace stage {
 class sharded;
 struct context;
-struct totals;
 }  // namespace stage
 
 // The caller's own array that travels in checkpoints.
@@ -155,7 +159,9 @@ private:
     // commit.cpp
     partition::layout make_layout(const config::settings& how) const;
     partition::forecast make_forecast(const partition::layout& space, const config::settings& how) const;
-    void compare_tensors();
+    void compare_options(const call& what);                   // (c) code::mismatch with the first that differs
+    void compare_tensors();                                   // (c) likewise
+    void expect_memory() const;                               // throws code::memory
     void start_overlap();
     void spread_initial_values(const buffer& passage);
 
@@ -178,7 +184,7 @@ private:
     bool finish_micro_step(bool late_anywhere);
     void reduce_scaled_list(std::span<const int> ids, double factor, const void* const* gradients);
     double sum_over_ranks(exact_sum mine, bool& finite, std::exception_ptr failed = {});
-    void agree_on_norm(const stage::totals& mine, std::exception_ptr failed = {});
+    void agree_on_norm(const compute::totals& mine, std::exception_ptr failed = {});
     void apply_update(bool written_anywhere, bool copies_open_anywhere);
     void follow_values(bool copies_open_anywhere);
     void follow_slices(bool copies_open_anywhere);
@@ -189,6 +195,7 @@ private:
 
     ledger ledger_;                                           // first: outlives every buffer
     std::unique_ptr<crew> threads_;
+    std::unique_ptr<compute::processor> work_;
     std::unique_ptr<comm::communicator> ranks_, model_;
     std::unique_ptr<zero::log> log_;
     std::unique_ptr<agreement> agreement_;

@@ -5,7 +5,6 @@
 #include "core/error.hpp"
 #include "engine/run.hpp"
 #include "optimizer/optimizer.hpp"
-#include "tensor/vector.hpp"
 
 namespace zero {
 
@@ -170,6 +169,7 @@ bool engine::finish_micro_step(bool late_anywhere) {
 // Exact sum over all ranks, and over the model's ranks; `finite` becomes the agreement of all. `failed`: what went wrong
 // on this rank on the way here; all ranks throw it.
 double engine::sum_over_ranks(exact_sum mine, bool& finite, std::exception_ptr failed) {
+    if (ranks_->size() == 1 && model_ == nullptr && !failed) return finite ? mine.value() : HUGE_VAL;
     if (!finite) mine.clear();
     mine.normalize();
     std::vector<std::int64_t> numbers(mine.data().begin(), mine.data().end());
@@ -191,7 +191,7 @@ double engine::sum_over_ranks(exact_sum mine, bool& finite, std::exception_ptr f
     return finite ? mine.value() : HUGE_VAL;
 }
 
-void engine::agree_on_norm(const stage::totals& mine, std::exception_ptr failed) {
+void engine::agree_on_norm(const compute::totals& mine, std::exception_ptr failed) {
     run_->finite = mine.finite;
     run_->grad_norm = std::sqrt(sum_over_ranks(mine.squares, run_->finite, failed));
 }
@@ -377,15 +377,14 @@ void engine::adopt() {
 double engine::dot(const std::string& a, const std::string& b, int group) {
     agreement_->enter(calls::dot(digest_of({group}, a + "\n" + b)), [&] {
         require_committed("zero_dot");
-        require(group < groups_, code::argument, "zero_dot: group {} does not exist", group);
+        require(group < groups_, code::argument, "zero_dot: group {} does not exist; there are 0 to {}, and -1 means all", group, groups_ - 1);
         for (const auto& t : registry_.all()) {
             if (!stage_->memory().trainable(layout_.where(t.id).bucket)) continue;
             check_state(t, a, "zero_dot");
             check_state(t, b, "zero_dot");
         }
     });
-    exact_sum sum;
-    bool finite = true;
+    compute::totals all;
     for (const auto& t : registry_.all()) {
         const auto& bucket = context_->bucket(layout_.where(t.id).bucket);
         if (!bucket.trainable || (group >= 0 && bucket.group != group)) continue;
@@ -393,9 +392,10 @@ double engine::dot(const std::string& a, const std::string& b, int group) {
         const bool replicated = run_->groups[static_cast<std::size_t>(bucket.group)].model_replicated;
         if (replicated && model_ != nullptr && model_->rank() != 0) continue;
         const auto x = owned(t.id, a == "master" ? "value" : a), y = owned(t.id, b == "master" ? "value" : b);
-        if (x.count > 0) finite &= vector::dot(x.type, x.data, y.data, x.count, sum);
+        if (x.count > 0) work_->dot(x.type, x.data, y.data, x.count, all);
     }
-    return sum_over_ranks(sum, finite);
+    work_->wait();
+    return sum_over_ranks(all.squares, all.finite);
 }
 
 void engine::wait() {
@@ -411,7 +411,7 @@ void engine::close() {
         votes[0] = run_->now == run::phase::open ? 1 : 0;
         votes[1] = votes[0] != 0 && stage_->gradients().has_late() ? 1 : 0;
     }, votes);
-    if (!committed()) return;
+    if (!committed()) return ranks_->farewell();
     const bool same_buckets = votes[2] == -votes[3];  // else some wait for what others will never send: given up
     if (votes[0] != 0 && same_buckets) {  // what is on its way arrives, so that no message is left behind
         open_window();
@@ -419,6 +419,7 @@ void engine::close() {
     }
     stage_->copies().drop_idle();
     if (behind_ != nullptr) behind_->join();
+    ranks_->farewell();
 }
 
 }  // namespace zero

@@ -1,13 +1,11 @@
 // Whole values: gather and release, to and from buffers of the caller. See engine.hpp.
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <iterator>
 #include <vector>
 
 #include "core/error.hpp"
 #include "engine/run.hpp"
-#include "tensor/vector.hpp"
 
 namespace zero {
 
@@ -148,7 +146,7 @@ void engine::gather_to(int id, int root, void* to) {
     const void* whole = stage_->whole(id);
     if (whole == nullptr) stage_->moves().collect(id, "", root, to);
     else if (takes && registry_.at(id).count > 0 && to != whole)
-        std::memmove(to, whole, static_cast<std::size_t>(registry_.at(id).bytes()));
+        work_->copy(to, whole, registry_.at(id).bytes());
     if (takes) received(id);
 }
 

@@ -1,16 +1,12 @@
-// Which loop fits this optimizer, these types and this processor; hyper-parameters are rounded to the state type here,
-// once per call. Not here: the formulas (adam.hpp and its siblings) and the loops (kernels_host.inc).
+// Which loop fits this optimizer, these types and this processor. Not here: hyper-parameters in the state type (rules.hpp), the
+// formulas (adam.hpp and its siblings) and the loops (kernels_host.inc).
 #include "optimizer/optimizer.hpp"
 
 #include <algorithm>
 
 #include "core/error.hpp"
-#include "optimizer/adagrad.hpp"
-#include "optimizer/adam.hpp"
 #include "optimizer/kernels_host.hpp"
-#include "optimizer/lamb.hpp"
-#include "optimizer/lion.hpp"
-#include "optimizer/sgd.hpp"
+#include "optimizer/rules.hpp"
 #include "tensor/instruction_set.hpp"
 
 namespace zero::optimizer {
@@ -24,8 +20,7 @@ const kernels& loops() noexcept {
 }
 
 storage storage_of(const update_range& part) {
-    require(is_parameter_type(part.value_type), code::internal, "optimizer: {} is no type of a parameter",
-            name(part.value_type));
+    require_parameters(part.value_type);
     if (part.value_type == dtype::f64) return storage::f64;
     if (!is_16bit(part.value_type) || part.copy16 == nullptr) return storage::f32;
     return part.value_type == dtype::bf16 ? storage::f32_and_bf16 : storage::f32_and_f16;
@@ -36,29 +31,27 @@ streams streams_of(const hyper& numbers, double clip, const update_range& part) 
             clip,       numbers.lower, numbers.upper};
 }
 
-void require_states(const update_range& part, int needed) {
-    for (int k = 0; k < needed; ++k) {
-        require(part.states[static_cast<std::size_t>(k)] != nullptr, code::internal, "optimizer: state {} is missing",
-                k);
-    }
-}
-
-// make.template operator()<T>() gives the rule for masters of type T.
-template <typename Make>
-void run(rule which, const hyper& numbers, double clip, const update_range& part, Make make) {
-    const storage type = storage_of(part);
-    const auto loop = loops().update[static_cast<int>(which)][static_cast<int>(type)];
-    const auto sweep = [&](const auto& made) {
-        require_states(part, made.states);
-        loop(&made, streams_of(numbers, clip, part));
-    };
-    if (type == storage::f64)
-        sweep(make.template operator()<double>());
-    else
-        sweep(make.template operator()<float>());
+// The loop of a rule that was made for the type of the masters.
+template <typename Rule>
+void sweep(rule which, const Rule& made, const hyper& numbers, double clip, const update_range& part) {
+    require_states(part, made.states);
+    loops().update[static_cast<int>(which)][static_cast<int>(storage_of(part))](&made, streams_of(numbers, clip, part));
 }
 
 }  // namespace
+
+void require_states(const update_range& part, int needed) {
+    for (int k = 0; k < needed; ++k)
+        require(part.states[static_cast<std::size_t>(k)] != nullptr, code::internal, "optimizer: state {} is missing", k);
+}
+
+void require_one_pass(kind which) {
+    require(which != kind::lamb, code::internal, "optimizer: LAMB is applied in two passes, lamb_direction and lamb_apply");
+}
+
+void require_parameters(dtype type) {
+    require(is_parameter_type(type), code::internal, "optimizer: {} is no type of a parameter", name(type));
+}
 
 std::vector<std::string> state_names(kind which, double momentum) {
     switch (which) {
@@ -77,28 +70,10 @@ std::vector<std::string> state_names(kind which, double momentum) {
 
 void update(kind which, const hyper& numbers, double clip_factor, std::int64_t step, const update_range& part) {
     if (part.count == 0) return;
-    switch (which) {
-        case kind::adam:
-            run(rule::adam, numbers, clip_factor, part, [&]<typename T>() { return adam<T>::from(numbers, step); });
-            return;
-        case kind::lion:
-            run(rule::lion, numbers, clip_factor, part, [&]<typename T>() { return lion<T>::from(numbers); });
-            return;
-        case kind::adagrad:
-            run(rule::adagrad, numbers, clip_factor, part, [&]<typename T>() { return adagrad<T>::from(numbers); });
-            return;
-        case kind::sgd:
-            if (numbers.momentum == 0) {
-                run(rule::sgd, numbers, clip_factor, part, [&]<typename T>() { return sgd<T>::from(numbers); });
-            } else {
-                run(rule::sgd_momentum, numbers, clip_factor, part,
-                    [&]<typename T>() { return sgd_momentum<T>::from(numbers, step); });
-            }
-            return;
-        case kind::lamb:
-            break;
-    }
-    fail(code::internal, "optimizer: LAMB is applied in two passes, lamb_direction and lamb_apply");
+    require_one_pass(which);
+    const auto run = [&](rule named, const auto& made) { sweep(named, made, numbers, clip_factor, part); };
+    if (storage_of(part) == storage::f64) with_rule<double>(which, numbers, step, run);
+    else with_rule<float>(which, numbers, step, run);
 }
 
 void lamb_direction(const hyper& numbers, double clip_factor, std::int64_t step, const update_range& part,
@@ -120,8 +95,10 @@ void lamb_apply(const hyper& numbers, double trust, const update_range& part, co
     if (part.count == 0) return;
     update_range with_direction = part;
     with_direction.gradient = direction;
-    run(rule::lamb_apply, numbers, 1, with_direction,
-        [&]<typename T>() { return lamb_apply_rule<T>::from(numbers, trust); });
+    if (storage_of(part) == storage::f64)
+        sweep(rule::lamb_apply, lamb_apply_rule<double>::from(numbers, trust), numbers, 1, with_direction);
+    else
+        sweep(rule::lamb_apply, lamb_apply_rule<float>::from(numbers, trust), numbers, 1, with_direction);
 }
 
 double lamb_trust(const hyper& numbers, double value_norm, double direction_norm) noexcept {

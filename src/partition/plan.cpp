@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
+#include <tuple>
 
 #include "core/error.hpp"
 
@@ -35,6 +37,20 @@ std::int64_t value_elements(const bucket& one, bool once, int per_node) {
     return one.library_owned ? one.padded : 0;
 }
 
+// At most what a checkpoint holds of the rank's slices: values (the master's of 16-bit types) and states. Buckets of one
+// group and type lie in one stream for each of these, which begins a page.
+std::int64_t copy_of_save(const layout& space, const plan_rules& how) {
+    constexpr std::int64_t page = 4096;
+    std::int64_t bytes = how.attached_bytes;
+    std::set<std::tuple<int, dtype, bool>> streams;
+    for (const bucket& one : space.buckets()) {
+        const std::int64_t vectors = one.trainable ? 1 + how.optimizer_states + how.user_states : 1;
+        grow(bytes, product(vectors, product(one.slice, size_of(one.trainable ? sum_type(one.type) : one.type))));
+        if (streams.insert({one.group, one.type, one.trainable}).second) grow(bytes, product(vectors, page));
+    }
+    return bytes;
+}
+
 // Stages 2 and 3 keep slices of gradients only; whole ones pass through a few staging buckets, used in turn.
 std::int64_t staging_bytes(const layout& space, const plan_rules& how) {
     if (how.stage < 2 || space.ranks().ranks == 1) return 0;
@@ -51,7 +67,7 @@ std::int64_t staging_bytes(const layout& space, const plan_rules& how) {
 
 // A rank alone on its node gains nothing by it but in stage 3 on one node, where a gather is then no copy.
 bool exists_once(const bucket& one, const topology& ranks, int stage, bool node_memory) noexcept {
-    if (!node_memory || stage == 0 || (stage == 3 && ranks.nodes > 1)) return false;
+    if (!node_memory || (stage == 3 && ranks.nodes > 1)) return false;
     return !one.whole_values || (one.library_owned && ranks.per_node() > 1);
 }
 
@@ -87,8 +103,10 @@ forecast plan(const layout& space, const plan_rules& how) {
     add(purpose::communication, staging_bytes(space, how), 1);
     add(purpose::communication, how.exchange_bytes, 1);
     add(purpose::communication, how.publish_bytes, 1);
+    if (how.saves_behind) result.copy_of_save = copy_of_save(space, how);
     // The sum over purposes must fit too; total() itself cannot fail.
     std::int64_t all = result.largest_gather;
+    grow(all, result.copy_of_save);
     for (const std::int64_t bytes : result.bytes) grow(all, bytes);
     return result;
 }

@@ -21,6 +21,8 @@ struct plan_rules {
     std::int64_t publish_bytes = 0;   // staging for values that live in the caller's arrays
     bool running_sums = false;    // exact sums are kept over the micro-steps of a window (running_bytes)
     bool node_memory = false;     // the ranks of each node share memory
+    bool saves_behind = false;    // asynchronous saves keep a copy of what the rank owns ...
+    std::int64_t attached_bytes = 0;  // ... and of attached arrays, each from the beginning of a page
 };
 
 // Whether a bucket's values exist once for all ranks of a node: where these share memory, but for stage 0, in which every rank
@@ -33,7 +35,8 @@ struct forecast {
     std::int64_t total() const noexcept;
     std::int64_t model_states() const noexcept;  // parameters + gradients + master + states
     std::int64_t largest_gather = 0;             // stage 3: bytes of the largest bucket of whole values
-    std::int64_t peak() const noexcept { return total() + largest_gather; }  // one tensor gathered at a time
+    std::int64_t copy_of_save = 0;               // at most: padding is not saved
+    std::int64_t peak() const noexcept { return total() + largest_gather + copy_of_save; }  // one tensor gathered at a time
 };
 
 forecast plan(const layout& space, const plan_rules& how);

@@ -3,20 +3,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "tensor/stream_copy.hpp"
-#include "tensor/vector.hpp"
 
 namespace zero::stage {
 
 namespace {
 
 constexpr std::int64_t short_width = 2;
-
-void clear_bytes(std::byte* from, const std::byte* to) {
-    if (to > from) std::memset(from, 0, static_cast<std::size_t>(to - from));
-}
 
 }  // namespace
 
@@ -42,7 +36,7 @@ assembly::assembly(const context& all, storage& memory, holds how) : all_(all), 
 // memory beside it, in one piece. The middle one of an odd number of ranks has no such half.
 std::int64_t assembly::room_for_short(int bucket) const {
     const auto& b = all_.bucket(bucket);
-    if (!is_16bit(b.type) || all_.alone() || all_.how.reproducible || !all_.how.communication_type.empty()) return -1;
+    if (!is_16bit(b.type) || !all_.work.on_host() || all_.alone() || all_.how.reproducible || !all_.how.communication_type.empty()) return -1;
     if (how_ == holds::ring) return 0;
     const auto own = all_.own_slice(bucket);
     if (own.first * 2 >= b.padded) return 0;
@@ -96,9 +90,7 @@ void assembly::clear(int tensor) {
     constexpr std::int64_t large = 1 << 20;
     const int bucket = all_.space.where(tensor).bucket;
     const std::int64_t width = size_of(form(bucket)), bytes = all_.tensors.at(tensor).count * width;
-    std::byte* start = at(tensor);
-    if (bytes < large && all_.bucket(bucket).padded * width >= longer_than_caches) stream_zeros(start, bytes);
-    else clear_bytes(start, start + bytes);
+    all_.work.clear(at(tensor), bytes, bytes < large && all_.bucket(bucket).padded * width >= longer_than_caches);
 }
 
 void assembly::clear_gaps(int bucket) {
@@ -108,10 +100,10 @@ void assembly::clear_gaps(int bucket) {
     std::int64_t end = 0;
     for (int id : b.tensors) {
         const std::int64_t next = all_.space.where(id).offset;
-        clear_bytes(start + end * width, start + next * width);
+        all_.work.clear(start + end * width, (next - end) * width);
         end = next + all_.tensors.at(id).count;
     }
-    clear_bytes(start + end * width, start + b.padded * width);
+    all_.work.clear(start + end * width, (b.padded - end) * width);
 }
 
 // The wide form overlaps the short one: from the far end towards it, so that nothing is overwritten before it was read.
@@ -126,8 +118,8 @@ void assembly::widen(int bucket) {
     const std::int64_t tiles = (b.padded + tile - 1) / tile;
     for (std::int64_t k = 0; k < tiles; ++k) {
         const std::int64_t first = (p.short_at == 0 ? tiles - 1 - k : k) * tile, n = std::min(tile, b.padded - first);
-        std::memcpy(aside.data(), narrow + first * short_width, static_cast<std::size_t>(n * short_width));
-        vector::convert(p.form, wide + first * size_of(p.form), b.type, aside.data(), n);
+        all_.work.copy(aside.data(), narrow + first * short_width, n * short_width);
+        all_.work.convert(p.form, wide + first * size_of(p.form), b.type, aside.data(), n);
     }
 }
 

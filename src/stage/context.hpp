@@ -1,6 +1,7 @@
 // What every part of a stage works with. The engine owns all of it and outlives the stage.
 #pragma once
 #include "comm/communicator.hpp"
+#include "compute/processor.hpp"
 #include "config/settings.hpp"
 #include "core/agreement.hpp"
 #include "core/crew.hpp"
@@ -20,6 +21,7 @@ struct context {
     zero::log& logger;
     const config::settings& how;
     crew& threads;
+    compute::processor& work;       // on values and gradients, where they lie
 
     bool alone() const noexcept { return ranks.size() == 1; }
     // Where contributions lie, so that other ranks read them in place; null: in memory of this rank alone.
@@ -32,8 +34,8 @@ struct context {
     partition::range own_slice(int index) const { return space.slice_of(index, ranks.rank()); }
     // Of what exists once per node: the slices of this rank and its peers on the other nodes, which lie in a row.
     partition::range share_of_node(int index) const {
-        const std::int64_t bytes_each = bucket(index).padded / space.ranks().per_node();
-        return {space.ranks().local_of(ranks.rank()) * bytes_each, bytes_each};
+        const std::int64_t elements_each = bucket(index).padded / space.ranks().per_node();
+        return {space.ranks().local_of(ranks.rank()) * elements_each, elements_each};
     }
 };
 

@@ -16,7 +16,8 @@ namespace zero::stage {
 
 class gathered {
 public:
-    gathered(const context& all, storage& memory) : all_(all), memory_(memory), spares_(all.book, purpose::gathered) {}
+    gathered(const context& all, storage& memory)
+        : all_(all), memory_(memory), spares_([this](std::int64_t bytes) { return all_.work.take(all_.book, purpose::gathered, bytes); }) {}
 
     // True: gathers are looks, prepare() and finish() are all there is to them, and both are local.
     bool only_looks() const { return memory_.values_of_node() != nullptr; }

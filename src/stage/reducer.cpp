@@ -2,33 +2,13 @@
 #include "stage/reducer.hpp"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <cstring>
 #include <thread>
 #include <utility>
 
 #include "core/error.hpp"
-#include "tensor/vector.hpp"
 
 namespace zero::stage {
-
-namespace {
-
-// What a lossy wire type would do to the peers' contributions is done to the own one too, so that the sum does not
-// depend on who owns the slice.
-void round_through(dtype narrow, dtype sum, std::byte* data, std::int64_t count) {
-    std::array<std::byte, 4096> tile;
-    const std::int64_t step = static_cast<std::int64_t>(tile.size()) / size_of(narrow);
-    for (std::int64_t first = 0; first < count; first += step) {
-        const std::int64_t n = std::min(step, count - first);
-        std::byte* place = data + first * size_of(sum);
-        vector::convert(narrow, tile.data(), sum, place, n);
-        vector::convert(sum, place, narrow, tile.data(), n);
-    }
-}
-
-}  // namespace
 
 reducer::reducer(const context& all, storage& memory, assembly::holds how)
     : all_(all), memory_(memory), how_(how), assembly_(all, memory, how) {
@@ -124,8 +104,8 @@ void* reducer::buffer_for(int tensor) {
             return assembly_.at(tensor);
         }
     }
-    if (!p.handoff) p.handoff = buffer(all_.book, purpose::handoff, t.bytes());
-    else std::memset(p.handoff.data(), 0, static_cast<std::size_t>(t.bytes()));
+    if (!p.handoff) p.handoff = all_.work.take(all_.book, purpose::handoff, t.bytes());
+    else all_.work.clear(p.handoff.data(), t.bytes());
     p.handoff_open = true;
     return p.handoff.data();
 }
@@ -134,9 +114,9 @@ void reducer::accumulate(int tensor, std::byte* place, double factor, const void
     const auto& t = all_.tensors.at(tensor);
     const dtype sum = sum_type(t.type);
     constexpr std::int64_t grain = 1 << 16;
-    all_.threads.share(t.count, grain, [&](int, std::int64_t first, std::int64_t count) {
-        vector::accumulate(sum, place + first * size_of(sum), t.type, static_cast<const std::byte*>(gradient) + first * size_of(t.type),
-                           factor, count, assign);
+    all_.work.share(t.count, grain, [&](int, std::int64_t first, std::int64_t count) {
+        all_.work.accumulate(sum, place + first * size_of(sum), t.type, static_cast<const std::byte*>(gradient) + first * size_of(t.type),
+                             factor, count, assign);
     });
 }
 
@@ -155,13 +135,13 @@ void reducer::add_here(int tensor, double factor, const void* gradient) {
         assembly_.clear(tensor);
     } else if (first && factor == 1) {
         if (in_place) return;
-        if (assembly_.is_short(bucket)) vector::convert(t.type, assembly_.at(tensor), t.type, gradient, t.count);
+        if (assembly_.is_short(bucket)) all_.work.convert(t.type, assembly_.at(tensor), t.type, gradient, t.count);
         else accumulate(tensor, assembly_.at(tensor), 1, gradient, true);
     } else if (factor != 0) {
         of_bucket(bucket).narrow = false;
         if (assembly_.is_short(bucket)) assembly_.widen(bucket);
         std::byte* place = assembly_.at(tensor);
-        if (in_place) vector::accumulate(assembly_.form(bucket), place, assembly_.form(bucket), place, factor, t.count, true);
+        if (in_place) all_.work.accumulate(assembly_.form(bucket), place, assembly_.form(bucket), place, factor, t.count, true);
         else accumulate(tensor, place, factor, gradient, first);
     }
 }
@@ -256,7 +236,9 @@ void reducer::depart(int bucket, bool fuse) {
         p.direct = false;
     }
     const dtype wire = travel_type(bucket);
-    if (!all_.how.communication_type.empty() && wire != sum) round_through(wire, sum, assembly_.base(bucket), b.padded);
+    // What a lossy wire type would do to the peers' contributions is done to the own one too, so that the sum does not
+    // depend on who owns the slice.
+    if (!all_.how.communication_type.empty() && wire != sum) all_.work.round_through(wire, sum, assembly_.base(bucket), b.padded);
 
     comm::reduce_scatter_request request;
     request.source = assembly_.base(bucket);
@@ -298,18 +280,17 @@ void reducer::poll() {
 // Elements of the own slice, from `first` on.
 void reducer::divide_and_measure(int bucket, std::int64_t first, std::int64_t count, double divisor, totals& into) const {
     const dtype sum = sum_type(all_.bucket(bucket).type);
-    exact_sum aside;
-    into.finite &= vector::divide_and_norm(sum, own_target(bucket) + first * size_of(sum), divisor, count,
-                                           of_bucket(bucket).counted ? into.squares : aside);
+    all_.work.divide_and_norm(sum, own_target(bucket) + first * size_of(sum), divisor, count, of_bucket(bucket).counted, into);
 }
 
 // The own slice, by all threads: squares are summed exactly, so it does not matter by whom.
 void reducer::measure_slice(int bucket, double divisor, totals& into) const {
     constexpr std::int64_t grain = 1 << 16;
     std::vector<totals> parts(static_cast<std::size_t>(all_.threads.members()));
-    all_.threads.share(all_.bucket(bucket).slice, grain, [&](int member, std::int64_t first, std::int64_t count) {
+    all_.work.share(all_.bucket(bucket).slice, grain, [&](int member, std::int64_t first, std::int64_t count) {
         divide_and_measure(bucket, first, count, divisor, parts[static_cast<std::size_t>(member)]);
     });
+    all_.work.wait();
     for (const auto& part : parts) into.add(part);
 }
 
@@ -323,6 +304,7 @@ void reducer::divide(int bucket, double divisor) {
 }
 
 void reducer::collect_measures() {
+    all_.work.wait();
     for (auto& part : by_member_) totals_.add(std::exchange(part, {}));
 }
 
@@ -372,9 +354,10 @@ void reducer::travel_late(bool boundary, double divisor) {
         request.target = own;
         all_.ranks.start_reduce_scatter(std::move(request))->finish();
         // Whether a slice was divided on its way is the owner's affair: it then gets the quotient of what comes late.
-        exact_sum ignored;
-        if (boundary && of_bucket(b).divided) vector::divide_and_norm(sum, own, divisor, bucket.slice, ignored);
-        vector::accumulate(sum, own_target(b), sum, own, 1, bucket.slice, false);
+        totals ignored;
+        if (boundary && of_bucket(b).divided) all_.work.divide_and_norm(sum, own, divisor, bucket.slice, false, ignored);
+        all_.work.accumulate(sum, own_target(b), sum, own, 1, bucket.slice, false);
+        all_.work.wait();
     }
     late_.clear();
     if (!boundary) return;

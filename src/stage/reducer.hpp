@@ -7,21 +7,12 @@
 #include <memory>
 #include <vector>
 
-#include "core/exact_sum.hpp"
 #include "stage/assembly.hpp"
 #include "stage/running_sums.hpp"
 
 namespace zero::stage {
 
-// What the norm and overflow test of an update are made of: this rank's owned elements.
-struct totals {
-    exact_sum squares;             // of the reduced, divided gradient
-    bool finite = true;
-    void add(const totals& other) noexcept {
-        squares.add(other.squares);
-        finite &= other.finite;
-    }
-};
+using compute::totals;  // of this rank's owned elements: the reduced, divided gradient
 
 class reducer {
 public:

@@ -1,6 +1,6 @@
 // Stage 0: plain data parallelism. Parameters, gradients and states are whole on every rank.
 //   gradients: reduce-scatter now, all-gather before the update (together an all-reduce)
-//   update:    everything, on every rank
+//   update:    everything, on every rank; values that the ranks of a node keep once are written by each for its share
 //   values:    are equal everywhere already
 #include "stage/stage.hpp"
 
@@ -15,6 +15,7 @@ public:
     void update(const update_numbers& numbers) override {
         follow({"gradient"});
         updater_.run(numbers);
+        if (memory_.values_of_node() != nullptr) all_.ranks.fence();
     }
 
     void publish() override { follow({"value"}); }

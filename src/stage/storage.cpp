@@ -16,7 +16,7 @@ memory_kind pinned_if(bool wanted) { return wanted ? memory_kind::pinned : memor
 }  // namespace
 
 buffer visible_buffer(const context& all, std::int64_t bytes) {
-    if (all.read_by_others() == nullptr || bytes == 0) return {all.book, purpose::communication, bytes};
+    if (all.read_by_others() == nullptr || bytes == 0) return all.work.take(all.book, purpose::communication, bytes);
     return all.read_by_others()->own_buffer(all.book, purpose::communication, bytes);
 }
 
@@ -50,7 +50,7 @@ void storage::take_values() {
         if (!values_in_library(b) || exists_once(b)) continue;
         const std::int64_t bytes = values_part(b).count * size_of(all_.bucket(b).type);
         auto& mine = shelves_[static_cast<std::size_t>(b)];
-        mine.values = buffer(all_.book, purpose::parameters, bytes, kind);
+        mine.values = all_.work.take(all_.book, purpose::parameters, bytes, kind);
         mine.first_value = mine.values.data();
     }
 }
@@ -87,9 +87,9 @@ void storage::take_rest(const std::vector<std::string>& optimizer_states, const 
         if (!trainable(b)) continue;
         auto& mine = shelves_[static_cast<std::size_t>(b)];
         const std::int64_t width = size_of(sum_type(all_.bucket(b).type));
-        if (has_master(b)) mine.master = buffer(all_.book, purpose::master, states_part(b).count * width, kind);
+        if (has_master(b)) mine.master = all_.work.take(all_.book, purpose::master, states_part(b).count * width, kind);
         for (std::size_t s = 0; s < names_.size(); ++s)
-            mine.states.emplace_back(all_.book, purpose::states, states_part(b).count * width, kind);
+            mine.states.push_back(all_.work.take(all_.book, purpose::states, states_part(b).count * width, kind));
     }
 }
 
@@ -106,7 +106,7 @@ void storage::take_gradients() {
         if (!trainable(b)) continue;
         auto& mine = shelves_[static_cast<std::size_t>(b)].gradients;
         mine = visible && bytes_of(b) > 0 ? buffer(all_.book, purpose::gradients, bytes_of(b), next, together)
-                                          : buffer(all_.book, purpose::gradients, bytes_of(b));
+                                          : all_.work.take(all_.book, purpose::gradients, bytes_of(b));
         if (visible) next += bytes_of(b);
     }
 }

@@ -44,6 +44,8 @@ public:
     partition::range states_part(int bucket) const;
     partition::range gradient_part(int bucket) const;
 
+    // Every rank updates all states, but of values that exist once it writes its share only (stage 0).
+    bool writes_share(int bucket) const { return how_.whole_states && exists_once(bucket); }
     partition::range written_values(int bucket) const;    // of those, what this rank writes where all write equal values
 
     // Base addresses, of the first element of the part above.

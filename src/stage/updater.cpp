@@ -5,9 +5,6 @@
 #include <cmath>
 #include <utility>
 
-#include "core/exact_sum.hpp"
-#include "tensor/vector.hpp"
-
 namespace zero::stage {
 
 optimizer::update_range updater::range_of(int bucket, const stretch& part) const {
@@ -25,35 +22,72 @@ optimizer::update_range updater::range_of(int bucket, const stretch& part) const
 
 void updater::run(const update_numbers& numbers) {
     if (which_ == optimizer::kind::lamb) return run_lamb(numbers);
-    for (int b = 0; b < all_.buckets(); ++b)
-        if (memory_.trainable(b) && !numbers.frozen[static_cast<std::size_t>(all_.bucket(b).group)]) run_bucket(b, numbers);
+    for (const auto values : {whose::others, whose::own}) {
+        for (int b = 0; b < all_.buckets(); ++b)
+            if (memory_.trainable(b) && !numbers.frozen[static_cast<std::size_t>(all_.bucket(b).group)]) run_bucket(b, values, numbers);
+        if (values == whose::others) let_values_be_written();
+    }
+}
+
+// Of a stretch, what this rank writes the values of, or the rest.
+std::vector<stretch> updater::of(whose values, int bucket, const stretch& whole) const {
+    if (!memory_.writes_share(bucket)) return values == whose::own ? std::vector<stretch>{whole} : std::vector<stretch>{};
+    const auto share = all_.share_of_node(bucket);
+    const std::int64_t end = whole.offset + whole.count;
+    const std::int64_t from = std::clamp(share.first, whole.offset, end), to = std::clamp(share.first + share.count, from, end);
+    std::vector<stretch> parts;
+    const auto keep = [&](std::int64_t first, std::int64_t last) {
+        if (last > first) parts.push_back({first, last - first, whole.tensor, whole.first + (first - whole.offset)});
+    };
+    if (values == whose::own) {
+        keep(from, to);
+    } else {
+        keep(whole.offset, from);
+        keep(to, end);
+    }
+    return parts;
+}
+
+// Values that exist once are read by all ranks of the node and written by one of them, afterwards.
+void updater::let_values_be_written() {
+    if (all_.how.stage == 0 && memory_.values_of_node() != nullptr) all_.ranks.fence();
 }
 
 namespace {
 
 // The threads share a stretch; each calls `each` for its own part of it.
 template <typename Each>
-void share_stretch(crew& threads, const stretch& whole, const Each& each) {
+void share_stretch(compute::processor& work, const stretch& whole, const Each& each) {
     constexpr std::int64_t worth_a_thread = 1 << 15;
-    threads.share(whole.count, worth_a_thread, [&](int, std::int64_t begin, std::int64_t length) {
+    work.share(whole.count, worth_a_thread, [&](int, std::int64_t begin, std::int64_t length) {
         each(stretch{whole.offset + begin, length, whole.tensor, whole.first + begin});
     });
 }
 
 }  // namespace
 
-void updater::run_bucket(int bucket, const update_numbers& numbers) {
+// Where another rank writes the values, they are updated aside, for the states to follow, and given up.
+void updater::run_bucket(int bucket, whose values, const update_numbers& numbers) {
     const auto& hyper = numbers.groups[static_cast<std::size_t>(all_.bucket(bucket).group)];
-    const std::int64_t aligned = partition::alignment(all_.bucket(bucket).type);
-    const std::int64_t tile = std::max(aligned, all_.how.sub_group_size / aligned * aligned);
-    for (const auto& whole : memory_.stretches(bucket, memory_.states_part(bucket))) {
-        share_stretch(all_.threads, whole, [&](const stretch& mine) {
-            for (std::int64_t done = 0; done < mine.count; done += tile) {
-                const stretch part{mine.offset + done, std::min(tile, mine.count - done), mine.tensor, mine.first + done};
-                optimizer::update(which_, hyper, numbers.clip_factor, numbers.step, range_of(bucket, part));
+    const std::int64_t aligned = partition::alignment(all_.bucket(bucket).type), width = size_of(sum_type(all_.bucket(bucket).type));
+    const bool aside = values == whose::others && !memory_.has_master(bucket);
+    constexpr std::int64_t room = 8192;
+    const std::int64_t tile = aside ? room / width : std::max(aligned, all_.how.sub_group_size / aligned * aligned);
+    const auto update = [&](const stretch& mine) {
+        alignas(64) std::byte copy[room];
+        for (std::int64_t done = 0; done < mine.count; done += tile) {
+            const stretch part{mine.offset + done, std::min(tile, mine.count - done), mine.tensor, mine.first + done};
+            auto range = range_of(bucket, part);
+            if (values == whose::others) range.copy16 = nullptr;
+            if (aside) {
+                all_.work.copy(copy, range.value, part.count * width);
+                range.value = copy;
             }
-        });
-    }
+            all_.work.update(which_, hyper, numbers.clip_factor, numbers.step, range);
+        }
+    };
+    for (const auto& whole : memory_.stretches(bucket, memory_.states_part(bucket)))
+        for (const auto& piece : of(values, bucket, whole)) share_stretch(all_.work, piece, update);
 }
 
 // LAMB needs |p| and |r| of whole tensors, which lie in slices of several ranks. So tensors are taken in batches, whose norms
@@ -65,7 +99,7 @@ struct updater::lamb_batch {
         std::size_t tensor;  // its place in `squares`
     };
     struct sums {
-        exact_sum value, direction;
+        compute::totals value, direction;
     };
     std::vector<part_of_tensor> parts;  // what this rank holds of the tensors
     std::vector<sums> squares;          // one for each tensor, on all ranks
@@ -92,6 +126,7 @@ void updater::run_lamb(const update_numbers& numbers) {
 void updater::update_batch(lamb_batch batch, const update_numbers& numbers) {
     take_directions(batch, numbers);
     if (!all_.alone() && all_.how.stage > 0) sum_over_ranks(batch);
+    let_values_be_written();
     apply_directions(batch, numbers);
 }
 
@@ -102,25 +137,26 @@ void updater::take_directions(lamb_batch& batch, const update_numbers& numbers) 
         const auto range = range_of(bucket, part);
         const dtype type = sum_type(range.value_type);
         std::byte* direction = memory_.gradient_at(bucket, part.offset);
-        vector::dot(type, range.value, range.value, range.count, batch.squares[tensor].value);
-        share_stretch(all_.threads, part, [&, at = bucket](const stretch& mine) {
-            optimizer::lamb_direction(hyper, numbers.clip_factor, numbers.step, range_of(at, mine), memory_.gradient_at(at, mine.offset));
+        all_.work.dot(type, range.value, range.value, range.count, batch.squares[tensor].value);
+        share_stretch(all_.work, part, [&, at = bucket](const stretch& mine) {
+            all_.work.lamb_direction(hyper, numbers.clip_factor, numbers.step, range_of(at, mine), memory_.gradient_at(at, mine.offset));
         });
-        vector::dot(type, direction, direction, range.count, batch.squares[tensor].direction);
+        all_.work.dot(type, direction, direction, range.count, batch.squares[tensor].direction);
     }
+    all_.work.wait();
 }
 
 void updater::sum_over_ranks(lamb_batch& batch) {
     std::vector<std::int64_t> limbs;
     for (auto& of : batch.squares)
-        for (exact_sum* sum : {&of.value, &of.direction}) {
+        for (exact_sum* sum : {&of.value.squares, &of.direction.squares}) {
             sum->normalize();
             limbs.insert(limbs.end(), sum->data().begin(), sum->data().end());
         }
     all_.ranks.all_reduce(limbs, comm::combine::sum);
     auto next = limbs.begin();
     for (auto& of : batch.squares)
-        for (exact_sum* sum : {&of.value, &of.direction}) {
+        for (exact_sum* sum : {&of.value.squares, &of.direction.squares}) {
             std::copy_n(next, exact_sum::limbs, sum->data().begin());
             next += exact_sum::limbs;
         }
@@ -130,10 +166,16 @@ void updater::apply_directions(const lamb_batch& batch, const update_numbers& nu
     for (const auto& [bucket, part, tensor] : batch.parts) {
         const auto& hyper = numbers.groups[static_cast<std::size_t>(all_.bucket(bucket).group)];
         const auto& squares = batch.squares[tensor];
-        const double trust = optimizer::lamb_trust(hyper, std::sqrt(squares.value.value()), std::sqrt(squares.direction.value()));
-        share_stretch(all_.threads, part, [&, at = bucket](const stretch& mine) {
-            optimizer::lamb_apply(hyper, trust, range_of(at, mine), memory_.gradient_at(at, mine.offset));
-        });
+        const double trust = optimizer::lamb_trust(hyper, std::sqrt(squares.value.squares.value()), std::sqrt(squares.direction.squares.value()));
+        for (const auto values : {whose::own, whose::others}) {
+            if (values == whose::others && !memory_.has_master(bucket)) continue;
+            for (const auto& piece : of(values, bucket, part))
+                share_stretch(all_.work, piece, [&, at = bucket](const stretch& mine) {
+                    auto range = range_of(at, mine);
+                    if (values == whose::others) range.copy16 = nullptr;
+                    all_.work.lamb_apply(hyper, trust, range, memory_.gradient_at(at, mine.offset));
+                });
+        }
     }
 }
 

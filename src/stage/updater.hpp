@@ -24,7 +24,10 @@ public:
 
 private:
     optimizer::update_range range_of(int bucket, const stretch& part) const;
-    void run_bucket(int bucket, const update_numbers& numbers);
+    enum class whose { others, own };  // values: those that another rank of the node writes, or that this one does
+    std::vector<stretch> of(whose values, int bucket, const stretch& whole) const;
+    void run_bucket(int bucket, whose values, const update_numbers& numbers);
+    void let_values_be_written();
 
     // LAMB (updater.cpp says why in batches).
     struct lamb_batch;

@@ -2,10 +2,8 @@
 #include "stage/values.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "core/error.hpp"
-#include "tensor/vector.hpp"
 
 namespace zero::stage {
 
@@ -106,9 +104,8 @@ void values::copy_slice(int bucket, partition::range part, std::byte* packed, bo
     for (const auto& piece : all_.space.pieces(bucket, part)) {
         std::byte* place = memory_.value(piece.tensor, piece.first);
         std::byte* image = packed + (piece.offset - part.first) * width;
-        const auto bytes = static_cast<std::size_t>(piece.count * width);
-        if (pack) std::memcpy(image, place, bytes);
-        else std::memcpy(place, image, bytes);
+        if (pack) all_.work.copy(image, place, piece.count * width);
+        else all_.work.copy(place, image, piece.count * width);
     }
 }
 
@@ -132,9 +129,10 @@ void values::publish_staged(int bucket) {
 void values::round_masters(int bucket) {
     if (!memory_.has_master(bucket)) return;
     const auto& b = all_.bucket(bucket);
-    for (const auto& s : memory_.stretches(bucket, memory_.states_part(bucket))) {
+    const auto part = memory_.writes_share(bucket) ? memory_.written_values(bucket) : memory_.states_part(bucket);
+    for (const auto& s : memory_.stretches(bucket, part)) {
         std::byte* to = s.tensor < 0 ? memory_.value_at(bucket, s.offset) : memory_.value(s.tensor, s.first);
-        vector::convert(b.type, to, dtype::f32, memory_.master_at(bucket, s.offset), s.count);
+        all_.work.convert(b.type, to, dtype::f32, memory_.master_at(bucket, s.offset), s.count);
     }
 }
 
@@ -145,8 +143,8 @@ void values::refresh_masters(int bucket, partition::range part) {
     const std::int64_t end = std::min(held.first + held.count, part.first + part.count);
     if (end <= first || memory_.master_at(bucket, first) == nullptr) return;  // not taken yet while initial values spread
     for (const auto& piece : all_.space.pieces(bucket, {first, end - first}))
-        vector::convert(dtype::f32, memory_.master_at(bucket, piece.offset), all_.bucket(bucket).type,
-                        memory_.value(piece.tensor, piece.first), piece.count);
+        all_.work.convert(dtype::f32, memory_.master_at(bucket, piece.offset), all_.bucket(bucket).type,
+                           memory_.value(piece.tensor, piece.first), piece.count);
 }
 
 // Initial values of a bucket that lies in the callers' arrays, whole on every rank: few, large messages.
@@ -184,17 +182,16 @@ void values::receive(const tensor& t, dtype type, bool whole, partition::range p
     const auto take = [&](std::int64_t first, std::int64_t count, const std::byte* image) {  // `image` holds first..first+count-1
         const std::int64_t begin = std::max(first, part.first), end = std::min(first + count, part.first + part.count);
         std::byte* to = held + (begin - part.first) * width;
-        if (end > begin && to != image + (begin - first) * width)
-            std::memmove(to, image + (begin - first) * width, static_cast<std::size_t>((end - begin) * width));
+        if (end > begin) all_.work.copy(to, image + (begin - first) * width, (end - begin) * width);
     };
     const bool giver = root < 0 || all_.ranks.rank() == root;
     if (giver) take(0, t.count, source);
     if (root < 0 || all_.alone() || t.count == 0) return;
-    if (whole) return all_.ranks.broadcast(held, t.count * width, root);
+    if (whole && all_.work.on_host()) return all_.ranks.broadcast(held, t.count * width, root);
     const std::int64_t chunk = std::min(t.count, passage.bytes() / width);
     for (std::int64_t first = 0; first < t.count; first += chunk) {
         const std::int64_t count = std::min(chunk, t.count - first);
-        if (giver) std::memcpy(passage.data(), source + first * width, static_cast<std::size_t>(count * width));
+        if (giver) all_.work.copy(passage.data(), source + first * width, count * width);
         all_.ranks.broadcast(passage.data(), count * width, root);
         if (!giver) take(first, count, passage.data());
     }
@@ -204,7 +201,7 @@ buffer values::passage(int id, const std::string& name, int root) const {
     const auto& t = all_.tensors.at(id);
     const int bucket = all_.space.where(id).bucket;
     const bool whole = name.empty() ? all_.bucket(bucket).whole_values || memory_.exists_once(bucket) : cover_of(bucket, name).count == all_.bucket(bucket).padded;
-    if (root < 0 || all_.alone() || whole) return {};
+    if (root < 0 || all_.alone() || (whole && all_.work.on_host())) return {};
     const std::int64_t bytes = t.count * size_of(name.empty() ? t.type : memory_.vector_type(id, name));
     return {all_.book, purpose::communication, std::min(bytes, chunk_bytes)};
 }

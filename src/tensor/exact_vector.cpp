@@ -50,6 +50,12 @@ void begin(double* upper, double* lower, const void* terms, dtype type, std::int
     std::fill_n(lower, count, 0.0);
 }
 
+bool all_zero(const double* data, std::int64_t count) {
+    long long bits = 0;
+    for (std::int64_t i = 0; i < count; ++i) bits |= __builtin_bit_cast(long long, data[i]) & 0x7fffffffffffffff;
+    return bits == 0;
+}
+
 }  // namespace
 
 namespace vector {
@@ -101,19 +107,41 @@ std::int64_t exact_vector::further_bytes() {
     return static_cast<std::int64_t>(further().size() * sizeof(double)) * count_;
 }
 
+exact_vector::exact_vector(double* upper, double* lower, std::int64_t count)
+    : upper_(upper), lower_(lower), count_(count), has_lower_(static_cast<std::size_t>((count + block - 1) / block)) {
+    for (auto& some : has_lower_) some.store(true, std::memory_order_relaxed);  // for all that is known
+}
+
+// Of a block whose terms all fit in one double, which is the usual case, only that one is read and written.
 void exact_vector::add(std::int64_t first, const void* const* sources, const dtype* types, int ranks, std::int64_t count, bool anew) {
-    alignas(64) double upper_before[block], lower_before[block], rest[block];
+    alignas(64) double aside[block];
     if (anew)
         for (double* level : further()) std::fill_n(level + first, count, 0.0);
-    for (std::int64_t done = 0; done < count; done += block) {
-        const std::int64_t n = std::min(block, count - done), at = first + done;
-        double *upper = upper_ + at, *lower = lower_ + at;
-        if (anew) begin(upper, lower, element_of(sources[0], types[0], done), types[0], n);
+    for (std::int64_t done = 0, n = 0; done < count; done += n) {
+        const std::int64_t at = first + done;
+        n = std::min(block - at % block, count - done);
+        auto& some = has_lower_[static_cast<std::size_t>(at / block)];
+        if (anew) {
+            begin(upper_ + at, aside, element_of(sources[0], types[0], done), types[0], n);
+            if (some.load(std::memory_order_relaxed)) std::fill_n(lower_ + at, n, 0.0);
+            if (n == block || (at % block == 0 && at + n == count_)) some.store(false, std::memory_order_relaxed);
+        }
+        bool there = some.load(std::memory_order_relaxed);  // else the lower ones are in `aside`
+        const auto keep = [&] {
+            std::copy_n(aside, n, lower_ + at);
+            some.store(true, std::memory_order_relaxed);
+            there = true;
+        };
+        if (!there) std::fill_n(aside, n, 0.0);
         for (int k = anew ? 1 : 0; k < ranks; ++k) {
+            alignas(64) double upper_before[block], lower_before[block], rest[block];
+            double *upper = upper_ + at, *lower = there ? lower_ + at : aside;
             const void* from = element_of(sources[k], types[k], done);
             std::copy_n(upper, n, upper_before);
             std::copy_n(lower, n, lower_before);
             if (vector::exact_add(upper, lower, rest, types[k], from, n)) continue;
+            if (!there) keep();
+            lower = lower_ + at;
             for (std::int64_t i = 0; i < n; ++i) {
                 if (rest[i] == 0) continue;  // not for NaN: a sum left the range of double on the way, or was outside
                 upper[i] = upper_before[i];
@@ -121,6 +149,7 @@ void exact_vector::add(std::int64_t first, const void* const* sources, const dty
                 add_slowly(at + i, wide(from, types[k], i));
             }
         }
+        if (!there && !all_zero(aside, n)) keep();
     }
 }
 
@@ -150,7 +179,13 @@ void exact_vector::add_slowly(std::int64_t element, double term) {
 }
 
 void exact_vector::round(dtype sum_type, void* target, std::int64_t first, std::int64_t count) {
-    vector::round_sum(sum_type, target, upper_ + first, lower_ + first, count);
+    alignas(64) const double none[block] = {};
+    for (std::int64_t done = 0, n = 0; done < count; done += n) {
+        const std::int64_t at = first + done;
+        n = std::min(block - at % block, count - done);
+        const bool some = has_lower_[static_cast<std::size_t>(at / block)].load(std::memory_order_relaxed);
+        vector::round_sum(sum_type, static_cast<std::byte*>(target) + done * size_of(sum_type), upper_ + at, some ? lower_ + at : none, n);
+    }
     const auto levels = further();
     std::vector<double> parts(levels.size() + 2);
     for (std::int64_t i = first; !levels.empty() && i < first + count; ++i) {

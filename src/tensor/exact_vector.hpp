@@ -3,6 +3,7 @@
 // J. R. Shewchuk, "Adaptive precision floating-point arithmetic", 1997). Not here: one such sum over all elements
 // (core/exact_sum.hpp), the loops (vector_kernels.inc).
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -26,7 +27,7 @@ void order_free_sum(dtype sum_type, void* target, const void* const* sources, co
 class exact_vector {
 public:
     // `upper` and `lower` have room for `count` doubles each, as long as this lives.
-    exact_vector(double* upper, double* lower, std::int64_t count) : upper_(upper), lower_(lower), count_(count) {}
+    exact_vector(double* upper, double* lower, std::int64_t count);
 
     // sum[first + i] += sources[k][i] for all k; anew: sum = the sources.
     void add(std::int64_t first, const void* const* sources, const dtype* types, int ranks, std::int64_t count, bool anew);
@@ -40,6 +41,7 @@ private:
 
     double *upper_, *lower_;
     std::int64_t count_;
+    std::vector<std::atomic<bool>> has_lower_;  // by blocks; false: all lower ones are 0, in memory too
     std::vector<std::unique_ptr<double[]>> further_;
     std::mutex guard_;  // of that, and of what is slow
 };

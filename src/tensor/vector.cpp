@@ -8,6 +8,8 @@
 #include <string_view>
 
 #include "core/error.hpp"
+#include "tensor/division.hpp"
+#include "tensor/elements.hpp"
 #include "tensor/stream_copy.hpp"
 #include "tensor/vector_kernels.hpp"
 
@@ -18,30 +20,28 @@ const kernels* compiled_kernels(zero::instruction_set which) noexcept {
     return which == zero::instruction_set::avx2 ? avx2_kernels() : baseline_kernels();
 }
 
+int element_of(dtype type) {
+    switch (type) {
+        case dtype::f32: return element_f32;
+        case dtype::f64: return element_f64;
+        case dtype::bf16: return element_bf16;
+        case dtype::f16: return element_f16;
+        default: fail(code::internal, "vector: elements of {} cannot be computed with", name(type));
+    }
+}
+
+void require_sum_type(dtype type) {
+    require(type == dtype::f32 || type == dtype::f64, code::internal, "vector: sums are kept in fp32 or fp64, not {}", name(type));
+}
+
 namespace {
 
 const kernels& loops() noexcept {
     return *compiled_kernels(chosen_instruction_set());
 }
 
-int element_of(dtype type) {
-    switch (type) {
-        case dtype::f32:
-            return element_f32;
-        case dtype::f64:
-            return element_f64;
-        case dtype::bf16:
-            return element_bf16;
-        case dtype::f16:
-            return element_f16;
-        default:
-            fail(code::internal, "vector: elements of {} cannot be computed with", name(type));
-    }
-}
-
 int sum_element_of(dtype type) {
-    require(type == dtype::f32 || type == dtype::f64, code::internal, "vector: sums are kept in fp32 or fp64, not {}",
-            name(type));
+    require_sum_type(type);
     return element_of(type);
 }
 
@@ -157,21 +157,6 @@ bool add_product(T a, T b, exact_sum& sum) {
     if (!std::isfinite(product)) return false;
     sum.add(product);
     return true;
-}
-
-// The cheapest division with the right bits, and the number the kernel wants for it.
-template <typename T>
-division how_to_divide(double divisor, double& number) {
-    number = divisor;
-    if (divisor == 1) return division::none;
-    int exponent = 0;
-    const bool power = std::fabs(std::frexp(divisor, &exponent)) == 0.5;
-    if (power && exponent > -100 && exponent < 100) {
-        number = 1 / divisor;
-        return division::multiply;
-    }
-    const bool exact = static_cast<double>(static_cast<T>(divisor)) == divisor;
-    return exact ? division::divide : division::divide_wide;
 }
 
 template <typename T>

@@ -311,6 +311,35 @@ TEST_CASE("different calls meet: the save goes on, and is committed later") {
     z.close();
 }
 
+TEST_CASE("the forecast's peak holds the copy, and by no more than padding too much") {
+    const shared_folder folder;
+    MPI_Comm comm = MPI_COMM_WORLD;
+    std::vector<double> everywhere(1000), own(500);
+    for (const int stage : {0, 1, 2, 3}) {
+        std::int64_t peak[2] = {0, 0};
+        for (const bool behind : {false, true}) {
+            engine z(&comm, json_for(stage, adam, behind ? async_on : ""));
+            z.add_group(R"({"frozen": true})");
+            z.add_tensor("a", dtype::f32, int64s{20'011}, nullptr, 0);
+            z.add_tensor("b", dtype::bf16, int64s{10'007}, nullptr, 0);
+            z.add_tensor("ice", dtype::f64, int64s{5'003}, nullptr, 1);
+            z.attach({"everywhere", dtype::f64, {1000}, 1000, everywhere.data(), false});
+            z.attach({"own", dtype::f64, {500}, 500, own.data(), true});
+            peak[behind] = z.forecast(place::host).second;
+            if (!behind) continue;
+            z.commit();
+            constant_step(z, 1);
+            checkpoint::save(z, folder / std::to_string(stage), "t");
+            z.wait();
+            const std::int64_t copy = z.book().bytes(purpose::checkpoint), said = peak[1] - peak[0];
+            INFO("stage " << stage << ": " << copy << " bytes, " << said << " said");
+            CHECK(copy > 0);
+            CHECK(copy <= said);
+            CHECK(said - copy <= 4 * 4096);  // slices are padded to 64 bytes
+        }
+    }
+}
+
 TEST_CASE("a model over ranks: both communicators join") {
     if (world_size() != 4) return;
     const shared_folder folder;

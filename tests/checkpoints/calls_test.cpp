@@ -1,6 +1,7 @@
 // zero_save and zero_load as calls: what they refuse and how, failures of one rank, other optimizers, models over
 // ranks.
 #include <fcntl.h>
+#include <hdf5.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -34,6 +35,11 @@ int descriptors() {
     int open = 0;
     for (int number = 0; number < 1024; ++number) open += ::fcntl(number, F_GETFD) >= 0 ? 1 : 0;
     return open;
+}
+
+// Files, groups, datasets, types, attributes.
+std::int64_t hdf5_objects() {
+    return H5Fget_obj_count(static_cast<hid_t>(H5F_OBJ_ALL), H5F_OBJ_ALL);
 }
 
 std::int64_t resident_bytes() {
@@ -183,6 +189,23 @@ TEST_CASE(
         CHECK(z.progress().step == 0);
         constant_step(z, 1);
         for (const float value : state_of<float>(z, 0, "momentum")) CHECK(value == 1);  // the old momentum is gone
+        // Of another optimizer a partial load takes the values and begins a new run too; of the same it goes on.
+        for (const bool same : {false, true}) {
+            engine part(&comm, json_for(2, same ? adam : sgd_momentum, R"(, "checkpoint": {"load": "partial"})"));
+            double unknown = 5;
+            part.attach({"unknown", dtype::f64, {}, 1, &unknown, false});
+            counter = 0;
+            part.attach({"counter", dtype::i64, {}, 1, &counter, false});
+            part.add_tensor("new", dtype::f32, int64s{7}, nullptr, 0);
+            build(part, 9);
+            part.fill(0, "constant", 3, 0, 0);
+            checkpoint::load(part, folder / "c", "");
+            CHECK(values_of<float>(part, 0) == std::vector<float>(7, 3));
+            for (const float value : values_of<float>(part, 1)) CHECK(value == Approx(0.9).epsilon(1e-5));
+            CHECK(part.progress().step == (same ? 1 : 0));
+            CHECK(unknown == 5);
+            CHECK(counter == 77);
+        }
     });
 }
 
@@ -285,7 +308,7 @@ TEST_CASE("a model over ranks: one folder for all, over both communicators") {
     }
 }
 
-TEST_CASE("S17: fifty saves: memory, descriptors and folders stay flat") {
+TEST_CASE("S17: fifty saves: memory, descriptors, HDF5's objects and folders stay flat") {
     const shared_folder folder;
     MPI_Comm comm = MPI_COMM_WORLD;
     const bool behind = GENERATE(false, true);
@@ -293,18 +316,20 @@ TEST_CASE("S17: fifty saves: memory, descriptors and folders stay flat") {
                                              : R"(, "checkpoint": {"keep_last": 3})"));
     build(z, 5000);
     int open = 0;
-    std::int64_t resident = 0;
+    std::int64_t resident = 0, objects = 0;
     for (int k = 0; k < 50; ++k) {
         checkpoint::save(z, folder / "c", "t" + std::to_string(k));
         if (k != 2) continue;
         open = descriptors();
         resident = resident_bytes();
+        objects = hdf5_objects();
     }
     z.wait();
     const std::int64_t kept = z.book().bytes(purpose::checkpoint), states = z.owned(0, "value").count * 12;
     CHECK(kept >= (behind ? states : 0));
     CHECK(kept <= (behind ? states + 4 * 4096 : 0));  // value and two moments, each begins a page
     CHECK(descriptors() <= open);
+    CHECK(hdf5_objects() <= objects);
     if (!keeps_freed_memory) CHECK(resident_bytes() - resident <= std::int64_t{1} << 20);
     on_first(
         [&] { CHECK(std::distance(std::filesystem::directory_iterator(folder / "c"), {}) == 4); });  // three and LATEST

@@ -76,7 +76,7 @@ struct load_options {
     std::string tag;
     int model_size = 1;
     unsigned seed = 0;
-    bool weights_only = false;
+    checkpoint::taking taking = checkpoint::taking::strict;
     std::function<files::hook(int)> hook;
     std::function<void(share&, int)> change;  // before
     std::function<void(share&, int)> look;    // after success
@@ -102,7 +102,7 @@ inline load_result load_on(int ranks, const std::vector<whole_tensor>& all, cons
         std::optional<error> problem;
         checkpoint::run_state run;
         try {
-            run = checkpoint::load(mine.state, crew, disk, book, said, {folder, how.tag, how.weights_only});
+            run = checkpoint::load(mine.state, crew, disk, book, said, {folder, how.tag, how.taking});
             if (how.look) how.look(mine, crew.rank());
         } catch (const error& found) {
             problem = found;

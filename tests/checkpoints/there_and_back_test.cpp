@@ -5,8 +5,43 @@
 
 #include <catch2/catch.hpp>
 
+#include "checkpoints/reshard.hpp"
+#include "checkpoints/verify.hpp"
+
 using namespace zero;
 using namespace zero::test;
+
+namespace {
+
+// The bytes that all ranks together need, and in how many pieces they lie in the files.
+std::pair<std::int64_t, std::int64_t> needs_of(const std::vector<whole_tensor>& all, const checkpoint::manifest& saved, int ranks) {
+    std::int64_t bytes = 0, pieces = 0;
+    const checkpoint::catalogue tensors(saved, 0);
+    for (int rank = 0; rank < ranks; ++rank) {
+        const share mine(all, rank, ranks, true);
+        checkpoint::demand wanted;
+        for (const checkpoint::tensor_state& tensor : mine.state.tensors)
+            for (const checkpoint::vector_state& vector : tensor.vectors)
+                checkpoint::add_range(wanted, *checkpoint::find_vector(*tensors.tensor(tensor.name), vector.state), vector.first,
+                                      vector.count, vector.type, nullptr);
+        std::set<std::pair<std::int64_t, std::int64_t>> stretches;  // begin and end, files one after the other
+        for (const auto& [number, items] : wanted)
+            for (const checkpoint::wanted& one : items) {
+                const checkpoint::extent& where = saved.extents[static_cast<std::size_t>(number)];
+                const std::int64_t first = where.offset + one.first * size_of(where.type) + (std::int64_t{where.file} << 40);
+                stretches.insert({first, first + one.count * size_of(where.type)});
+            }
+        std::int64_t end = -1;
+        for (const auto& [first, past] : stretches) {
+            bytes += past - first;
+            pieces += first == end ? 0 : 1;
+            end = past;
+        }
+    }
+    return {bytes, pieces};
+}
+
+}  // namespace
 
 TEST_CASE("any number of ranks to any other, bit for bit") {
     const std::vector<whole_tensor> all = odd_model();
@@ -40,14 +75,17 @@ TEST_CASE("a large tensor spans blocks and requests, and a rank reads little mor
     how.behind = GENERATE(false, true);
     how.ranks_per_file = GENERATE(1, 2);
     REQUIRE(text(save_on(3, all, folder / "c", how)) == "");
-    const load_result found = load_on(2, all, folder / "c");
-    REQUIRE(text(found.thrown) == "");
-    CHECK(found.equal);
-    std::int64_t needed = 0;
-    for (const whole_tensor& one : all)
-        for (const whole_vector& vector : one.vectors) needed += static_cast<std::int64_t>(vector.bytes.size());
-    const std::int64_t pieces = 2 * 2 * 3 * 2;  // tensors, vectors, ranks, parts that a rank touches
-    CHECK(found.bytes_read <= needed + pieces * (std::int64_t{2} << 20));
+    const checkpoint::manifest saved =
+        checkpoint::read_manifest(files::disk(), folder / "c/step-000000000007");
+    for (const int ranks : {1, 2, 3, 5, 8}) {
+        const load_result found = load_on(ranks, all, folder / "c");
+        REQUIRE(text(found.thrown) == "");
+        CHECK(found.equal);
+        const auto [needed, pieces] = needs_of(all, saved, ranks);
+        INFO(ranks << " ranks, " << found.bytes_read << " bytes read, " << needed << " needed in " << pieces << " pieces");
+        CHECK(found.bytes_read >= needed);
+        CHECK(found.bytes_read <= needed + pieces * (std::int64_t{2} << 20));
+    }
 }
 
 TEST_CASE("values change their dtype on the way") {
@@ -96,11 +134,50 @@ TEST_CASE("weights alone: values as saved, states zero") {
     REQUIRE(text(save_on(2, all, folder / "c")) == "");
     for (std::size_t v = 1; v < 3; ++v) std::fill(all[0].vectors[v].bytes.begin(), all[0].vectors[v].bytes.end(), '\0');
     load_options how;
-    how.weights_only = true;
+    how.taking = checkpoint::taking::weights;
     how.change = [](share& mine, int) { mine.state.run.optimizer = "sgd"; };
     const load_result found = load_on(3, all, folder / "c", how);
     CHECK(text(found.thrown) == "");
     CHECK(found.equal);
+    REQUIRE(found.warnings.size() == 1);  // the notice
+    CHECK_THAT(found.warnings[0], Catch::Contains("\"weights\"") && Catch::Contains("only the values"));
+}
+
+TEST_CASE("partly: what fits is taken, the rest stays and is listed; nothing at all is an error") {
+    const std::vector<whole_tensor> saved{make_tensor("a", dtype::f32, {40}, false, 1),
+                                          make_tensor("b", dtype::bf16, {6, 2}, false, 11),
+                                          make_tensor("thawed", dtype::f32, {9}, true, 21),
+                                          make_tensor("only there", dtype::f32, {4}, false, 31)};
+    const std::vector<whole_tensor> here{make_tensor("new", dtype::f32, {33}, false, 41),
+                                         make_tensor("b", dtype::bf16, {2, 6}, false, 51),
+                                         make_tensor("thawed", dtype::f32, {9}, false, 21),
+                                         make_tensor("a", dtype::f32, {40}, false, 1)};
+    const temporary_folder folder;
+    REQUIRE(text(save_on(2, saved, folder / "c")) == "");
+    const bool same_optimizer = GENERATE(true, false);
+    std::vector<whole_tensor> expected = here;  // 0x5a: as it was
+    const auto stays = [](whole_vector& one) { std::fill(one.bytes.begin(), one.bytes.end(), '\x5a'); };
+    for (whole_tensor& one : expected)
+        for (whole_vector& vector : one.vectors)
+            if (one.name == "new" || one.name == "b" || (vector.state != "value" && (one.name == "thawed" || !same_optimizer)))
+                stays(vector);
+    load_options how;
+    how.taking = checkpoint::taking::partial;
+    how.change = [&](share& mine, int) { mine.state.run.optimizer = same_optimizer ? "adam" : "lion"; };
+    std::atomic<int> equal = 0;
+    how.look = [&](share& mine, int) { equal += mine.equals(expected) ? 1 : 0; };
+    const load_result found = load_on(3, here, folder / "c", how);
+    CHECK(text(found.thrown) == "");
+    CHECK(equal == 3);
+    REQUIRE(found.warnings.size() == 1);
+    for (const char* part : {"\"new\" is missing", "\"b\" has shape [2, 6] here and [6, 2]", "\"only there\" of the checkpoint"})
+        CHECK_THAT(found.warnings[0], Catch::Contains(part));
+    CHECK_THAT(found.warnings[0], Catch::Contains(same_optimizer ? "\"thawed\" was saved without" : "optimizer \"adam\""));
+    const load_result nothing = load_on(2, {here[0], here[1]}, folder / "c", how);
+    CHECK(answer(nothing.thrown) == code::checkpoint);
+    CHECK(nothing.untouched);
+    how.change = nullptr;
+    CHECK(load_on(2, saved, folder / "c", how).warnings.empty());
 }
 
 TEST_CASE("attached arrays: one for all, or one for each") {
@@ -168,7 +245,7 @@ TEST_CASE("a model split over ranks: one folder, each model rank its own tensors
                 share mine(model, crew.data_rank(), 2, true);
                 ledger book;
                 zero::log said(0);
-                checkpoint::load(mine.state, crew, files::disk(), book, said, {folder / "c", "t", false});
+                checkpoint::load(mine.state, crew, files::disk(), book, said, {folder / "c", "t"});
                 equal[static_cast<std::size_t>(crew.rank())] = mine.equals(model) ? 1 : 0;
             })) == "");
     CHECK(equal == std::vector<char>(4, 1));

@@ -1,5 +1,5 @@
 // Reads and writes with several requests under way, by the ring and by threads: every byte arrives, what fails is
-// thrown once nothing is under way, interrupted and short requests go on.
+// thrown once nothing is under way, interrupted and short requests go on. What a load overwrites can be put back.
 #include "checkpoints/transfers.hpp"
 
 #include <atomic>
@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "checkpoints/undo.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace zero;
@@ -138,4 +139,42 @@ TEST_CASE("what the kernel itself refuses, and what a caller throws in between")
         if (k == 4) throw std::runtime_error("enough");
     };
     CHECK_THROWS_AS(carry(ring, next, taken), std::runtime_error);
+}
+
+TEST_CASE("what a load has overwritten is put back: zeros, other bytes, a place that came twice") {
+    ledger book;
+    checkpoint::undo kept(book);
+    std::string place(300'000, '\0'), odd = "what was here";
+    place[250'000] = 'x';  // in the last stretch
+    const std::string before = place, odd_before = odd;
+    const auto at = [](std::string& text, std::size_t first) { return reinterpret_cast<std::byte*>(text.data() + first); };
+    const auto overwrite = [&] {
+        kept.expect(300'000);
+        for (std::size_t first = 0; first < place.size(); first += 100'000) {
+            kept.keep(at(place, first), 100'000);
+            place.replace(first, 100'000, std::string(100'000, 'n'));
+        }
+        for (int times = 0; times < 2; ++times) {
+            kept.keep(at(odd, 0), static_cast<std::int64_t>(odd.size()));
+            odd.replace(0, odd.size(), odd.size(), static_cast<char>('a' + times));
+        }
+    };
+    overwrite();
+    CHECK(book.bytes(purpose::checkpoint) >= 100'000);
+    kept.put_back();
+    CHECK((place == before));
+    CHECK(odd == odd_before);
+    CHECK(book.bytes(purpose::checkpoint) == 0);
+    overwrite();
+    kept.forget();
+    kept.put_back();  // nothing
+    CHECK(odd == std::string(odd.size(), 'b'));
+    CHECK(book.bytes(purpose::checkpoint) == 0);
+    // Zeros take nothing.
+    std::string zeros(5000, '\0');
+    kept.keep(at(zeros, 1), 4999);
+    CHECK(book.bytes(purpose::checkpoint) == 0);
+    zeros.assign(5000, 'n');
+    kept.put_back();
+    CHECK((zeros == "n" + std::string(4999, '\0')));
 }

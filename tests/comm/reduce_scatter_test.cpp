@@ -1,7 +1,12 @@
 // The reduce-scatter against a serial loop, bit for bit; many in flight; what travels; one rank's fault.
+#include <algorithm>
+#include <atomic>
 #include <catch2/catch.hpp>
+#include <mutex>
+#include <set>
 
 #include "comm/ranks.hpp"
+#include "core/crew.hpp"
 #include "partition/layout.hpp"
 #include "support/pmpi_count.hpp"
 #include "tensor/vector.hpp"
@@ -104,6 +109,39 @@ TEMPLATE_TEST_CASE("sums in the one order, bit for bit", "", float, double) {
             }
             talk->reserve(book, 0);
         }
+    }
+}
+
+TEST_CASE("the threads of a rank share its sums and conversions, bit for bit") {
+    const everyone all;
+    const auto talk = all.talk();
+    ledger book;
+    const std::int64_t slice = 70'000;
+    talk->reserve(book, slice * 4);
+    const dtype travel = over_node() ? dtype::f32 : dtype::bf16;
+    bucket<float> one(*talk, slice, 11);
+    const auto expected = one.expected(true, [&](int) { return travel; });
+    for (const std::size_t members : {1u, 2u, 3u}) {
+        crew threads(static_cast<int>(members));
+        talk->employ(&threads);
+        std::vector<std::atomic<int>> times(static_cast<std::size_t>(slice));
+        std::mutex guard;
+        std::set<int> who;
+        std::fill(one.target.begin(), one.target.end(), 2.0f);
+        auto request = one.request();
+        request.add = true;
+        request.travel_type = travel;
+        request.finished = [&](int member, std::int64_t first, std::int64_t count) {
+            for (std::int64_t i = first; i < first + count; ++i) ++times[static_cast<std::size_t>(i)];
+            const std::lock_guard<std::mutex> alone(guard);
+            who.insert(member);
+        };
+        talk->start_reduce_scatter(std::move(request))->finish();
+        CHECK(same_bits(one.target, expected));
+        CHECK(std::all_of(times.begin(), times.end(), [](const auto& t) { return t == 1; }));
+        CHECK(who.size() <= members);
+        CHECK((who.size() > 1) == (members > 1));
+        talk->employ(nullptr);
     }
 }
 

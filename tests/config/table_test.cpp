@@ -345,6 +345,7 @@ TEST_CASE("the design's keys are all in the table") {
                                   "libzero.checkpoint_signals",
                                   "libzero.stale_check",
                                   "libzero.threads",
+                                  "libzero.bind",
                                   "libzero.end_window"};
     for (const char* key : others) {
         INFO(key);

@@ -14,7 +14,7 @@ constexpr std::int64_t mebibyte = 1 << 20;
 TEST_CASE("what was given back is taken again, and is not in the ledger meanwhile") {
     ledger book;
     {
-        spares store(book, purpose::gathered);
+        spares store([&](std::int64_t bytes) { return buffer(book, purpose::gathered, bytes); });
         buffer one = store.take(2 * mebibyte);
         const std::byte* place = one.data();
         std::memset(one.data(), 7, static_cast<std::size_t>(one.bytes()));
@@ -33,7 +33,7 @@ TEST_CASE("what was given back is taken again, and is not in the ledger meanwhil
 
 TEST_CASE("another size displaces what rests beyond the most that was awake") {
     ledger book;
-    spares store(book, purpose::gathered);
+    spares store([&](std::int64_t bytes) { return buffer(book, purpose::gathered, bytes); });
     store.give_back(store.take(2 * mebibyte));
     CHECK(store.resting() == 2 * mebibyte);
     buffer larger = store.take(3 * mebibyte);  // 3 is now the most: nothing else may rest beside it

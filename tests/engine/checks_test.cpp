@@ -1,5 +1,5 @@
-// What a step checks and says besides training: tensors that got no gradient, squares that vanish in fp32; and the
-// forecast of models of several arrays.
+// What commit and step check and say besides training: options that differ between ranks, tensors that got no gradient,
+// squares that vanish in fp32; and the forecast of models of several arrays.
 #include "support.hpp"
 
 #include "core/log.hpp"
@@ -17,9 +17,10 @@ std::vector<double> values(zero::engine& z, int id, std::int64_t n) {
 }
 
 // The code, and its sentence.
-code answer(zero::engine& z, std::string& text) {
+template <typename Call>
+code answer(const Call& call, std::string& text) {
     try {
-        z.step();
+        call();
     } catch (const zero::error& e) {
         text = e.what();
         return e.which();
@@ -28,6 +29,50 @@ code answer(zero::engine& z, std::string& text) {
 }
 
 }  // namespace
+
+TEST_CASE("options that differ between ranks are named with both values, at init and at commit") {
+    if (size() == 1) return;
+    const bool odd = rank() == size() - 1;
+    const auto says = [&](const std::string& text, const char* what) {
+        INFO(text);
+        CHECK(text.find(what) != std::string::npos);
+    };
+    std::string text;
+    CHECK(answer([&] { zero::engine z(world(), odd ? R"({"zero_optimization": {"stage": 2}})" : R"({"zero_optimization": {"stage": 1}})"); }, text) ==
+          code::mismatch);
+    says(text, "zero_optimization.stage = 2 here and zero_optimization.stage = 1 on rank 0");
+    zero::engine z(world(), R"({"zero_optimization": {"stage": 1}})");
+    z.set("libzero.stale_check", std::int64_t{0});
+    if (odd) z.set("gradient_clipping", 2.5);
+    CHECK(answer([&] { z.commit(); }, text) == code::mismatch);
+    says(text, "gradient_clipping = 2.5 here and gradient_clipping is not set on rank 0");
+    if (!odd) {
+        z.set("gradient_clipping", 2.5);
+        z.set("optimizer.params.lr", 0.5);
+        z.set("zero_optimization.sub_group_size", std::int64_t{7});
+    }
+    CHECK(answer([&] { z.commit(); }, text) == code::mismatch);
+    says(text, "optimizer.params.lr is not set here and optimizer.params.lr = 0.5 on rank 0");
+    if (odd) z.set("optimizer.params.lr", 0.5);
+    CHECK(answer([&] { z.commit(); }, text) == code::mismatch);
+    says(text, "zero_optimization.sub_group_size is not set here and zero_optimization.sub_group_size = 7 on rank 0");
+    if (odd) z.set("zero_optimization.sub_group_size", std::int64_t{7});
+    z.commit();
+}
+
+TEST_CASE("a helper thread that is asked for and cannot be had is refused") {
+    int level = 0;
+    MPI_Query_thread(&level);
+    const bool possible = size() == 1 || level == MPI_THREAD_MULTIPLE;
+    for (const std::string wish : {"auto", "on"}) {
+        zero::engine z(world(), R"({"zero_optimization": {"stage": 1, "overlap_comm": true}, "libzero": {"node_shared": false}})");
+        z.set("libzero.overlap_thread", wish);
+        std::string text;
+        INFO(wish << ": " << text);
+        CHECK(answer([&] { z.commit(); }, text) == (possible || wish == "auto" ? code::ok : code::unsupported));
+        CHECK((text.find("MPI_THREAD_MULTIPLE") != std::string::npos) == (!possible && wish == "on"));
+    }
+}
 
 TEST_CASE("ignore_unused_parameters: false names the tensor that no rank handed over, and the window goes on") {
     for (const int stage : {0, 1, 2, 3}) {
@@ -53,7 +98,7 @@ TEST_CASE("ignore_unused_parameters: false names the tensor that no rank handed 
         hand_over(a, true);
         z.step();  // inside the window nothing is missing yet
         std::string text;
-        CHECK(answer(z, text) == code::state);
+        CHECK(answer([&] { z.step(); }, text) == code::state);
         CHECK(text.find("'b' got no gradient") != std::string::npos);
         CHECK((z.get_integer("step") == 0 && z.get_integer("micro_step") == 1));
         CHECK(values(z, a, n) == std::vector<double>(20, 0.0));

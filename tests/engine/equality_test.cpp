@@ -175,8 +175,8 @@ TEST_CASE("forecast, estimate and ledger are equal, stage by stage") {
                 // The formulas of the paper with fp32 sums, up to padding.
                 const double e_size = static_cast<double>(zero::size_of(type)), sum = type == dtype::f64 ? 8 : 4, p = size();
                 const double states_size = 2 * sum + (type == dtype::bf16 ? 4 : 0);
-                const double whole = stage > 0 ? e_size / static_cast<double>(z.get_integer("ranks_sharing_values")) : e_size;
-                const double formula = stage == 0 ? e_size + sum + states_size : stage == 1 ? whole + sum + states_size / p
+                const double whole = e_size / static_cast<double>(z.get_integer("ranks_sharing_values"));
+                const double formula = stage == 0 ? whole + sum + states_size : stage == 1 ? whole + sum + states_size / p
                                      : stage == 2 ? whole + (sum + states_size) / p : (e_size + sum + states_size) / p;
                 CHECK(static_cast<double>(states) == Approx(formula * static_cast<double>(n)).epsilon(0.001));
             }

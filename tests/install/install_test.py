@@ -134,10 +134,19 @@ class Installed:
                 sys.exit(f"FAILED: {library} exports {strange[:20] or 'nothing'}")
             print(f"ok: {library} exports {len(names)} names, all of them ours")
 
+    def python_package(self):
+        folder = self.prefix / "lib/python"
+        for python in (sys.executable, "/usr/bin/python3"):
+            if folder.exists() and subprocess.run([python, "-c", "import numpy"], capture_output=True).returncode == 0:
+                run(python, "-B", "-m", "zero_checkpoint", "export", "--help", cwd=self.root, environment={"PYTHONPATH": str(folder)})
+                print("ok: the Python package")
+                return
+        print("the Python package is not tried: no NumPy, or not installed")
+
     def nothing_points_into_the_build(self):
         here = [str(self.options.build), str(HERE.parent.parent)]
         for path in self.prefix.rglob("*"):
-            if path.suffix in (".cmake", ".pc", ".h", ".hpp", ".f90"):
+            if path.suffix in (".cmake", ".pc", ".h", ".hpp", ".f90", ".py"):
                 found = [word for word in here if word in path.read_text()]
                 if found:
                     sys.exit(f"FAILED: {path.name} names {found}")
@@ -160,6 +169,7 @@ def main():
             options.build = build_subdirectory(options, pathlib.Path(root))
         tree = Installed(options, pathlib.Path(root))
         tree.exported_names()
+        tree.python_package()
         tree.nothing_points_into_the_build()
         for language in ["c"] + (["fortran"] if options.fc else []):
             tree.by_cmake(language)

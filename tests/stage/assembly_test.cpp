@@ -28,7 +28,7 @@ struct world {
         partition::rules rules;
         rules.where = ranks->nodes();
         space = partition::layout(items, rules);
-        all = std::make_unique<stage::context>(stage::context{tensors, space, *ranks, book, *agree, log, how, alone});
+        all = std::make_unique<stage::context>(stage::context{tensors, space, *ranks, book, *agree, log, how, alone, *work});
         memory = std::make_unique<stage::storage>(*all, stage::coverage{whole_gradients, false});
         memory->take_values();
         memory->take_rest({}, {});
@@ -39,6 +39,7 @@ struct world {
     partition::layout space;
     config::settings how;
     crew alone{1};
+    std::unique_ptr<compute::processor> work = compute::make_host(alone);
     std::unique_ptr<comm::communicator> ranks;
     std::unique_ptr<agreement> agree;
     std::unique_ptr<stage::context> all;

@@ -7,7 +7,8 @@ import sys
 import tempfile
 
 FORTRAN_ONLY = {"zero_error_text", "zero_optimizer", "zero_fortran", "zero_set", "zero_get", "zero_reset_log"}
-NOT_FUNCTIONS = {"zero_optimization", "zero_options_table", "zero_test", "zero_t", "zero_f77"}
+NOT_FUNCTIONS = {"zero_optimization", "zero_options_table", "zero_test", "zero_t", "zero_f77", "zero_checkpoint",
+                 "zero_to_fp32"}
 FOLDERS = r"(?:src|capi|tests|tools|examples|bindings|benchmarks|include|checkpoints)"
 SECTIONS = r"(?:zero_optimization|optimizer|scheduler|fp16|bf16|checkpoint|libzero)"
 

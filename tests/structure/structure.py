@@ -11,15 +11,16 @@ import sys
 # Inside src, from the bottom up: a folder may include itself and what stands here.
 MAY_INCLUDE = {
     "core": set(),
-    "tensor": {"core"},
+    "tensor": {"core", "device"},
     "partition": {"core", "tensor"},
     "device": {"core"},
     "schedule": set(),
-    "optimizer": {"core", "tensor"},
+    "optimizer": {"core", "device", "tensor"},
+    "compute": {"core", "device", "optimizer", "tensor"},
     "config": {"core", "optimizer", "schedule"},
-    "comm": {"core", "device", "partition", "tensor"},
-    "stage": {"comm", "config", "core", "device", "optimizer", "partition", "tensor"},
-    "engine": {"comm", "config", "core", "optimizer", "partition", "stage", "tensor"},
+    "comm": {"compute", "core", "device", "partition", "tensor"},
+    "stage": {"comm", "compute", "config", "core", "device", "optimizer", "partition", "tensor"},
+    "engine": {"comm", "compute", "config", "core", "device", "optimizer", "partition", "stage", "tensor"},
 }
 # Agreement between ranks is part of core and needs the ranks; comm itself includes nothing of agreement.
 EXCEPTIONS = {("src/core/agreement.hpp", "comm/communicator.hpp")}
@@ -29,7 +30,8 @@ TOOL = "checkpoints/tool/"  # a program of its own: it may print and exit
 SYSTEM_HEADERS = {  # header -> the only places of the library that may include it
     r"mpi\.h": ("src/comm/",),
     r"hdf5\.h|H5\w*\.h": ("checkpoints/",),
-    r"cuda\w*\.h|nccl\.h": ("src/device/", "src/comm/"),
+    r"hwloc\.h": ("src/core/",),
+    r"cuda\w*\.h|nccl\.h": ("src/device/", "src/comm/", "src/compute/"),
 }
 FORBIDDEN = [
     (r"\bMPI_COMM_WORLD\b", "the caller's communicator is the only one"),

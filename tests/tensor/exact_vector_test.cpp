@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <thread>
 
 #include "core/exact_sum.hpp"
 #include "support/instruction_sets.hpp"
@@ -193,6 +194,44 @@ TEST_CASE("random terms of every magnitude: nearest, in any order and grouping")
         check_random_sums<float>();
         check_random_sums<double>();
     });
+}
+
+TEST_CASE("windows of terms near and far apart, in pieces that cut blocks, by two threads") {
+    constexpr std::size_t number = 3, count = 700;
+    const std::vector<std::int64_t> cuts{0, 100, 256, 300, 480, 700};  // the second thread begins at 300
+    std::mt19937_64 random(5);
+    std::vector<double> upper(count, 7), lower(count, 7);
+    zero::exact_vector kept(upper.data(), lower.data(), count);
+    std::size_t wrong = 0;
+    for (int window = 0; window < 60; ++window) {
+        std::vector<terms> elements(count, terms(number));
+        for (std::size_t k = 0; k < number; ++k) {
+            for (std::size_t piece = 0; piece + 1 < cuts.size(); ++piece) {
+                const bool far = random() % 3 == 0;  // what one double does not hold
+                for (auto i = static_cast<std::size_t>(cuts[piece]); i < static_cast<std::size_t>(cuts[piece + 1]); ++i)
+                    elements[i][k] = static_cast<double>(random() % 1000) * (far ? 0x1p-60 : 1.0);
+            }
+        }
+        const sources from(elements, std::vector<dtype>(number, dtype::f64));
+        for (std::size_t k = 0; k < number; ++k) {
+            const auto add = [&](std::size_t first, std::size_t last) {
+                for (std::size_t piece = first; piece < last; ++piece) {
+                    const void* start = from.arrays[k].data() + cuts[piece] * 8;
+                    kept.add(cuts[piece], &start, from.types.data(), 1, cuts[piece + 1] - cuts[piece], k == 0);
+                }
+            };
+            std::thread other([&] { add(3, cuts.size() - 1); });
+            add(0, 3);
+            other.join();
+        }
+        std::vector<double> sums(count);
+        kept.round(dtype::f64, sums.data(), 0, 333);  // cuts a block, too
+        kept.round(dtype::f64, sums.data() + 333, 333, count - 333);
+        const auto expected = at_once<double>(from);
+        for (std::size_t i = 0; i < count; ++i) wrong += !same(sums[i], expected[i]);
+    }
+    CHECK(wrong == 0);
+    CHECK(kept.further_bytes() == 0);
 }
 
 TEST_CASE("cancellation, ties, subnormals and zeros in every order") {

@@ -1,0 +1,17 @@
+# Makes the target zero::hwloc and sets ZERO_HAS_HWLOC where the library and its header are there; without it the threads of a
+# rank are spread by the numbers of the CPUs. Also installed, for those who link the static library.
+find_library(ZERO_HWLOC_LIBRARY hwloc)
+find_path(ZERO_HWLOC_INCLUDE hwloc.h)
+mark_as_advanced(ZERO_HWLOC_LIBRARY ZERO_HWLOC_INCLUDE)
+if(ZERO_HWLOC_LIBRARY AND ZERO_HWLOC_INCLUDE)
+    set(ZERO_HAS_HWLOC ON)
+    if(NOT TARGET zero::hwloc)
+        add_library(zero::hwloc INTERFACE IMPORTED GLOBAL)
+        set_target_properties(zero::hwloc PROPERTIES INTERFACE_LINK_LIBRARIES "${ZERO_HWLOC_LIBRARY}")
+        if(NOT ZERO_HWLOC_INCLUDE IN_LIST CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES)
+            set_target_properties(zero::hwloc PROPERTIES INTERFACE_SYSTEM_INCLUDE_DIRECTORIES "${ZERO_HWLOC_INCLUDE}")
+        endif()
+    endif()
+else()
+    set(ZERO_HAS_HWLOC OFF)
+endif()

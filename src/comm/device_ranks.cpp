@@ -1,0 +1,359 @@
+// Two levels for device memory. Inside a node every rank sends its contributions to their owner, which adds them in rank order:
+// as many bytes as a ring, and an order that is known. Between nodes the sums of the node go on through host memory.
+#include "comm/device_ranks.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <deque>
+#include <exception>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "comm/checks.hpp"
+#include "comm/direct.hpp"
+#include "comm/staged.hpp"
+#include "core/error.hpp"
+
+namespace zero::comm {
+
+namespace {
+
+constexpr std::int64_t largest_row = 8 << 20;   // bytes of one contribution to one owner on their way at once
+constexpr std::int64_t scratch_aim = 64 << 20;  // many ranks: smaller rows rather than more memory
+constexpr std::size_t lanes = 2;                // of sums of the node: one is formed while the other one crosses
+
+std::byte* at(const void* base, std::int64_t bytes) { return static_cast<std::byte*>(const_cast<void*>(base)) + bytes; }
+
+// The levels that one kind of transfer uses. Reductions and gathers have their own, for their orders are independent.
+struct levels {
+    std::unique_ptr<compute::processor> order;  // the stream on which they go
+    std::unique_ptr<direct> inside;             // null: this rank is alone on its node
+    std::unique_ptr<communicator> peers;        // of other nodes; null: there are none
+    std::unique_ptr<staged> across;             // over `peers`; where there is no direct way inside, over all ranks
+    bool only_staged = false;
+};
+
+class device_ranks final : public communicator {
+public:
+    device_ranks(std::unique_ptr<communicator> host, compute::processor& work, levels sums, levels values)
+        : host_(std::move(host)), work_(work), nodes_(host_->nodes()), node_(nodes_.node_of(host_->rank())),
+          local_(nodes_.local_of(host_->rank())), sums_(std::move(sums)), values_(std::move(values)) {}
+    ~device_ranks() override {
+        try {
+            sums_.order->wait();
+            values_.order->wait();
+        } catch (...) {  // it is over anyway
+        }
+    }
+
+    int rank() const noexcept override { return host_->rank(); }
+    int size() const noexcept override { return host_->size(); }
+    const partition::topology& nodes() const noexcept override { return nodes_; }
+    void all_reduce(std::span<std::int64_t> values, combine how) override { host_->all_reduce(values, how); }
+    void broadcast(void* data, std::int64_t bytes, int root) override { host_->broadcast(data, bytes, root); }
+    std::vector<std::string> gather(const std::string& mine, int root) override { return host_->gather(mine, root); }
+    std::string broadcast(const std::string& text, int root) override { return host_->broadcast(text, root); }
+    void employ(crew* threads) noexcept override { host_->employ(threads); }
+    traffic sent() const noexcept override {
+        traffic all = host_->sent();
+        for (const levels* level : {&sums_, &values_}) {
+            if (!level->peers) continue;
+            const traffic more = level->peers->sent();
+            all.reduce_bytes += more.reduce_bytes;
+            all.gather_bytes += more.gather_bytes;
+            all.off_node_bytes += more.off_node_bytes;
+        }
+        return all;
+    }
+
+    std::unique_ptr<operation> start_reduce_scatter(reduce_scatter_request what) override;
+    std::unique_ptr<operation> start_all_gather(all_gather_request what) override;
+    void reserve(ledger& book, std::int64_t largest_slice_bytes) override;
+    std::int64_t scratch_bytes(std::int64_t largest_slice_bytes) const noexcept override {
+        std::int64_t bytes = 0;
+        for (const levels* level : {&sums_, &values_})
+            if (level->across) bytes += level->across->scratch_bytes(level->only_staged ? largest_slice_bytes : row_bytes(largest_slice_bytes));
+        return bytes;
+    }
+    std::int64_t device_scratch_bytes(std::int64_t largest_slice_bytes) const noexcept override {
+        if (sums_.only_staged) return 0;
+        const std::int64_t row = row_bytes(largest_slice_bytes);
+        return row * rows() + row * nodes_.nodes * static_cast<std::int64_t>(sums_.across ? lanes : 0);
+    }
+
+    struct reduction {
+        reduce_scatter_request what;
+        std::int64_t formed = 0, arrived = 0;       // elements of the slice whose sums of the node are asked for; that are final
+        std::unique_ptr<compute::note> last;        // when arrived == slice
+        std::exception_ptr error;
+        bool done() const { return error || (arrived == what.slice && (!last || last->passed())); }
+    };
+    struct gathering {
+        all_gather_request what;
+        std::unique_ptr<operation> crossing;        // to be finished before the gather inside
+        std::unique_ptr<compute::note> last;
+        std::exception_ptr error;
+        bool done() const { return error || (!crossing && last && last->passed()); }
+    };
+    template <typename One>
+    void finish(One& one);
+    bool advance(reduction&);
+    bool advance(gathering&);
+    compute::processor& work() noexcept { return work_; }
+
+private:
+    int per_node() const noexcept { return nodes_.per_node(); }
+    // Rows of scratch: a contribution of each peer to each slice of the node that this rank adds up, and where a narrower type
+    // travels, those that go out.
+    std::int64_t rows() const noexcept { return std::int64_t{2} * (per_node() - 1) * nodes_.nodes; }
+    std::int64_t row_bytes(std::int64_t largest_slice_bytes) const noexcept {
+        const std::int64_t fair = std::max<std::int64_t>(64, scratch_aim / std::max<std::int64_t>(1, rows()) / 64 * 64);
+        return std::min({largest_row, fair, (largest_slice_bytes + 63) / 64 * 64});
+    }
+    void form(const reduce_scatter_request& what, std::int64_t first, std::int64_t count, std::byte* to);
+    bool move_reductions();
+    void spread_inside(gathering& one);
+    template <typename One>
+    void refuse(One& one, levels& level);
+
+    std::unique_ptr<communicator> host_;
+    compute::processor& work_;
+    partition::topology nodes_;
+    int node_, local_;
+    levels sums_, values_;
+    buffer scratch_, shares_;
+    std::int64_t row_ = 0;
+    struct lane {
+        std::shared_ptr<reduction> of;
+        std::int64_t count = 0;
+        std::unique_ptr<operation> travel;          // null: free
+    };
+    std::array<lane, lanes> lanes_;
+    std::size_t filling_ = 0, arriving_ = 0;
+    std::deque<std::shared_ptr<reduction>> crossing_;  // in the order of their starts
+};
+
+template <typename One>
+class device_operation final : public operation {
+public:
+    device_operation(device_ranks& by, std::shared_ptr<One> what) : by_(by), what_(std::move(what)) {}
+    bool progress() override {
+        while (!what_->done() && by_.advance(*what_)) {}
+        return what_->done();
+    }
+    void finish() override { by_.finish(*what_); }
+
+private:
+    device_ranks& by_;
+    std::shared_ptr<One> what_;
+};
+
+// Sums of this node for `count` elements of each of its slices that this rank adds up: one after the other at `to`.
+void device_ranks::form(const reduce_scatter_request& what, std::int64_t first, std::int64_t count, std::byte* to) {
+    auto& on = *sums_.order;
+    const std::int64_t width = size_of(what.sum_type), thin = size_of(what.travel_type);
+    const int each = nodes_.nodes;
+    const auto slot = [&](int local, int node) {
+        return at(what.source, ((std::int64_t{local} * each + node) * what.slice + first) * width);
+    };
+    std::vector<direct::message> out, in;
+    std::byte* row = scratch_.data();
+    std::vector<std::byte*> arrived(static_cast<std::size_t>(per_node() * each));
+    for (int peer = 0; peer < per_node(); ++peer)
+        for (int node = 0; node < each; ++node) {
+            if (peer == local_) continue;
+            in.push_back({peer, row, count * thin});
+            arrived[static_cast<std::size_t>(peer * each + node)] = std::exchange(row, row + row_);
+            std::byte* leaves = slot(peer, node);
+            if (what.travel_type != what.sum_type) {
+                on.convert(what.travel_type, row, what.sum_type, leaves, count);
+                leaves = std::exchange(row, row + row_);
+            }
+            out.push_back({peer, leaves, count * thin});
+        }
+    if (!out.empty()) sums_.inside->exchange(out, in, on);
+    std::vector<const void*> sources(static_cast<std::size_t>(per_node()));
+    std::vector<dtype> types(sources.size(), what.travel_type);
+    types[static_cast<std::size_t>(local_)] = what.sum_type;
+    for (int node = 0; node < each; ++node) {
+        for (int peer = 0; peer < per_node(); ++peer)
+            sources[static_cast<std::size_t>(peer)] = peer == local_ ? slot(local_, node) : arrived[static_cast<std::size_t>(peer * each + node)];
+        on.ordered_sum(what.sum_type, to + node * count * width, what.add && each == 1, sources.data(), types.data(), per_node(), count);
+    }
+}
+
+std::unique_ptr<operation> device_ranks::start_reduce_scatter(reduce_scatter_request what) {
+    check_reduction(what);
+    require(!what.exact && !what.short_source, code::internal, "sums of device memory are neither exact nor short");
+    if (sums_.only_staged) return sums_.across->start_reduce_scatter(std::move(what));
+    auto one = std::make_shared<reduction>();
+    one->what = std::move(what);
+    auto handle = std::make_unique<device_operation<reduction>>(*this, one);
+    if (one->what.slice == 0) return handle;
+    sums_.order->follow(*work_.take_note());
+    if (sums_.across) {
+        crossing_.push_back(one);
+        move_reductions();
+        return handle;
+    }
+    const std::int64_t width = size_of(one->what.sum_type), most = row_ / width;
+    for (std::int64_t first = 0; first < one->what.slice; first += most)
+        form(one->what, first, std::min(most, one->what.slice - first), at(one->what.target, first * width));
+    one->formed = one->arrived = one->what.slice;
+    one->last = sums_.order->take_note();
+    return handle;
+}
+
+// Sums of the node, piece by piece, on their way to their owners. True when something moved.
+bool device_ranks::move_reductions() {
+    bool moved = false;
+    lane& next = lanes_[filling_];
+    const auto found = std::find_if(crossing_.begin(), crossing_.end(), [](const auto& r) { return r->formed < r->what.slice; });
+    if (!next.travel && found != crossing_.end()) {
+        auto& one = **found;
+        const std::int64_t width = size_of(one.what.sum_type), first = one.formed;
+        next.of = *found;
+        next.count = std::min(row_ / width, one.what.slice - first);
+        std::byte* share = shares_.data() + static_cast<std::int64_t>(filling_) * row_ * nodes_.nodes;
+        form(one.what, first, next.count, share);
+        reduce_scatter_request piece;
+        piece.source = share;
+        piece.sum_type = piece.travel_type = one.what.sum_type;
+        piece.slice = next.count;
+        piece.target = at(one.what.target, first * width);
+        piece.add = one.what.add;
+        next.travel = sums_.across->start_reduce_scatter(std::move(piece));
+        one.formed += next.count;
+        filling_ = (filling_ + 1) % lanes;
+        moved = true;
+    }
+    lane& oldest = lanes_[arriving_];
+    if (oldest.travel && oldest.travel->progress()) {
+        oldest.travel->finish();
+        oldest.travel.reset();
+        oldest.of->arrived += oldest.count;
+        oldest.of.reset();
+        arriving_ = (arriving_ + 1) % lanes;
+        while (!crossing_.empty() && crossing_.front()->done()) crossing_.pop_front();
+        moved = true;
+    }
+    return moved;
+}
+
+bool device_ranks::advance(reduction&) { return sums_.across && move_reductions(); }
+
+std::unique_ptr<operation> device_ranks::start_all_gather(all_gather_request what) {
+    check_gather(what, rank(), size());
+    if (what.on_host) return host_->start_all_gather(std::move(what));
+    require(what.root < 0, code::internal, "a gather of device memory goes to all ranks");
+    if (values_.only_staged) return values_.across->start_all_gather(std::move(what));
+    auto one = std::make_shared<gathering>();
+    values_.order->follow(*work_.take_note());
+    if (values_.across) {
+        all_gather_request between;
+        for (int node = 0; node < nodes_.nodes; ++node)
+            between.landings.push_back(what.landings[static_cast<std::size_t>(node * per_node() + local_)]);
+        between.own = what.own;
+        between.own_bytes = what.own_bytes;
+        one->crossing = values_.across->start_all_gather(std::move(between));
+    }
+    one->what = std::move(what);
+    if (!one->crossing) spread_inside(*one);
+    return std::make_unique<device_operation<gathering>>(*this, std::move(one));
+}
+
+// This rank's part and those of its peers on other nodes, which lie here by now, go to all ranks of the node.
+void device_ranks::spread_inside(gathering& one) {
+    const auto& mine = one.what.landings[static_cast<std::size_t>(rank())];
+    std::vector<direct::message> out, in;
+    for (int peer = 0; peer < per_node(); ++peer)
+        for (int node = 0; node < nodes_.nodes && peer != local_; ++node) {
+            const auto& leaves = one.what.landings[static_cast<std::size_t>(node * per_node() + local_)];
+            const auto& lands = one.what.landings[static_cast<std::size_t>(node * per_node() + peer)];
+            out.push_back({peer, node == node_ ? at(one.what.own, 0) : static_cast<std::byte*>(leaves.data), leaves.bytes});
+            in.push_back({peer, lands.data, lands.bytes});
+        }
+    if (!out.empty()) values_.inside->exchange(out, in, *values_.order);
+    if (mine.bytes > 0 && mine.data != one.what.own) values_.order->start_copy(mine.data, one.what.own, mine.bytes);
+    one.last = values_.order->take_note();
+}
+
+bool device_ranks::advance(gathering& one) {
+    if (!one.crossing || !one.crossing->progress()) return false;
+    one.crossing->finish();
+    one.crossing.reset();
+    spread_inside(one);
+    return true;
+}
+
+template <typename One>
+void device_ranks::refuse(One& one, levels& level) {
+    one.error = std::current_exception();
+    if (level.inside) level.inside->give_up();
+}
+
+template <typename One>
+void device_ranks::finish(One& one) {
+    constexpr bool sums = std::is_same_v<One, reduction>;
+    levels& level = sums ? sums_ : values_;
+    try {
+        for (int idle = 0; !one.done();) {
+            if (advance(one)) continue;
+            if (level.inside && ++idle % 64 == 0) level.inside->refuse_broken();
+            std::this_thread::yield();
+        }
+    } catch (...) {
+        refuse(one, level);
+    }
+    if (one.error) std::rethrow_exception(std::exchange(one.error, nullptr));
+    if constexpr (sums) {
+        one.last = nullptr;
+        auto known = std::exchange(one.what.finished, nullptr);
+        if (known && one.what.slice > 0) known(0, 0, one.what.slice);
+    }
+}
+
+void device_ranks::reserve(ledger& book, std::int64_t largest_slice_bytes) {
+    row_ = row_bytes(largest_slice_bytes);
+    for (levels* level : {&sums_, &values_})
+        if (level->across) level->across->reserve(book, level->only_staged ? largest_slice_bytes : row_);
+    if (sums_.only_staged) return;
+    scratch_ = sums_.order->take(book, purpose::communication, row_ * rows());
+    if (sums_.across) shares_ = sums_.order->take(book, purpose::communication, row_ * nodes_.nodes * static_cast<std::int64_t>(lanes));
+}
+
+}  // namespace
+
+std::unique_ptr<communicator> over_devices(std::unique_ptr<communicator> host, compute::processor& work, std::string& reason) {
+    const auto make = [&](staged::kind what) {
+        levels all;
+        all.order = work.beside();
+        const auto& nodes = host->nodes();
+        const int rank = host->rank();
+        const bool one_node = host->on_one_node();
+        if (nodes.per_node() > 1) {
+            // Unequal nodes are one flat level, in which some ranks do not reach each other's devices.
+            std::unique_ptr<communicator> mates = nodes.nodes > 1 ? host->part(nodes.node_of(rank), nodes.per_node()) : nullptr;
+            if (nodes.nodes == 1 && !one_node) reason = "the nodes have unequal numbers of ranks, or ranks are not numbered node by node";
+            else all.inside = connect(mates ? *mates : *host, work, reason);
+            std::int64_t lacking = all.inside ? 0 : 1;
+            host->all_reduce({&lacking, 1}, combine::maximum);
+            all.only_staged = lacking != 0;
+            if (all.only_staged && all.inside) all.inside->give_up();
+        }
+        if (all.only_staged) {
+            all.inside = nullptr;
+            all.across = std::make_unique<staged>(what, *host, *all.order);
+        } else if (nodes.nodes > 1) {
+            all.peers = host->part(nodes.local_of(rank), 1);
+            all.across = std::make_unique<staged>(what, *all.peers, *all.order);
+        }
+        return all;
+    };
+    levels sums = make(staged::kind::reductions), values = make(staged::kind::gathers);
+    return std::make_unique<device_ranks>(std::move(host), work, std::move(sums), std::move(values));
+}
+
+}  // namespace zero::comm

@@ -1,0 +1,76 @@
+// The answers of a build with CUDA. The driver is loaded by the first call, and its absence is an answer. See devices.hpp.
+#include "core/error.hpp"
+#include "device/cuda.hpp"
+#include "device/devices.hpp"
+
+namespace zero {
+
+namespace {
+
+// Empty where there is a device.
+std::string why_none() {
+    int number = 0;
+    const cudaError_t status = cudaGetDeviceCount(&number);
+    cuda::forget(status);
+    if (status == cudaSuccess && number > 0) return "";
+    return formatted("no GPU can be used here (cudaGetDeviceCount: {})",
+                     cudaGetErrorString(status == cudaSuccess ? cudaErrorNoDevice : status));
+}
+
+bool reads_plain_memory(int device) {
+    int yes = 0;
+    cuda::check(cudaDeviceGetAttribute(&yes, cudaDevAttrPageableMemoryAccess, device), "cudaDeviceGetAttribute");
+    return yes != 0;
+}
+
+}  // namespace
+
+device_choice choose_device(const std::string& wanted) {
+    if (wanted == "host") return {-1, "libzero.device is \"host\""};
+    const std::string lacking = why_none();
+    require(wanted != "cuda" || lacking.empty(), code::cuda,
+            "libzero.device is \"cuda\", but {}: run on a machine with a GPU, or set it to \"auto\" or \"host\"", lacking);
+    if (!lacking.empty()) return {-1, lacking};
+    int number = -1;
+    cuda::check(cudaGetDevice(&number), "cudaGetDevice");
+    int pools = 0;
+    cuda::check(cudaDeviceGetAttribute(&pools, cudaDevAttrMemoryPoolsSupported, number), "cudaDeviceGetAttribute");
+    require(wanted != "cuda" || pools != 0, code::cuda,
+            "libzero.device is \"cuda\", but device {} has no stream-ordered memory pools: set it to \"auto\" or \"host\"", number);
+    if (pools == 0) return {-1, formatted("device {} has no stream-ordered memory pools", number)};
+    return {number, ""};
+}
+
+address_facts recognise(const void* address) {
+    cudaPointerAttributes found = {};
+    const cudaError_t status = cudaPointerGetAttributes(&found, address);
+    if (status == cudaErrorInsufficientDriver || status == cudaErrorNoDevice || status == cudaErrorInvalidValue) {
+        cuda::forget(status);  // no driver, or one that knows nothing of this address
+        return {};
+    }
+    cuda::check(status, "cudaPointerGetAttributes");
+    switch (found.type) {
+        case cudaMemoryTypeDevice: return {memory_of::device, found.device};
+        case cudaMemoryTypeManaged: return {memory_of::managed, -1};
+        case cudaMemoryTypeHost: return {memory_of::pinned, -1};
+        default: return {};
+    }
+}
+
+void check_reachable(const void* address, int device, const std::string& what) {
+    if (address == nullptr) return;
+    const auto facts = recognise(address);
+    if (facts.kind == memory_of::device) {
+        require(device >= 0, code::argument,
+                "{} lie in memory of device {}, but this context works in host memory: set libzero.device to \"cuda\" or pass host memory",
+                what, facts.device);
+        require(device == facts.device, code::argument,
+                "{} lie in memory of device {}, but this context uses device {}: call cudaSetDevice before zero_init, and allocate there",
+                what, facts.device, device);
+    }
+    require(device < 0 || facts.kind != memory_of::plain || reads_plain_memory(device), code::argument,
+            "{} lie in plain host memory, which device {} cannot reach: pass memory of cudaMalloc, cudaMallocManaged or "
+            "cudaMallocHost, or set libzero.device to \"host\"", what, device);
+}
+
+}  // namespace zero
