@@ -1,5 +1,5 @@
-// The few verbs by which ranks talk. Siblings behind this interface: self.cpp (one rank, no MPI call), mpi.cpp,
-// node_shared.cpp and, on top of the last two, hierarchical.cpp; later NCCL. Start and finish are separate, so that overlap is free.
+// The few verbs by which ranks talk. Siblings behind this interface: self.cpp (one rank, no MPI call), mpi.cpp, node_shared.cpp,
+// on top of these hierarchical.cpp, device_ranks.cpp and background.cpp. Start and finish are separate, so that overlap is free.
 // Not here: what is sent when (stage/), and how ranks agree on errors (core/agreement.hpp).
 #pragma once
 #include <cstdint>

@@ -98,6 +98,8 @@ public:
         bool done() const { return error || (!crossing && last && last->passed()); }
     };
     template <typename One>
+    bool progress(One& one);
+    template <typename One>
     void finish(One& one);
     bool advance(reduction&);
     bool advance(gathering&);
@@ -115,8 +117,6 @@ private:
     void form(const reduce_scatter_request& what, std::int64_t first, std::int64_t count, std::byte* to);
     bool move_reductions();
     void spread_inside(gathering& one);
-    template <typename One>
-    void refuse(One& one, levels& level);
 
     std::unique_ptr<communicator> host_;
     compute::processor& work_;
@@ -124,7 +124,7 @@ private:
     int node_, local_;
     levels sums_, values_;
     buffer scratch_, shares_;
-    std::int64_t row_ = 0;
+    std::int64_t row_ = 0, questions_ = 0;
     struct lane {
         std::shared_ptr<reduction> of;
         std::int64_t count = 0;
@@ -139,10 +139,7 @@ template <typename One>
 class device_operation final : public operation {
 public:
     device_operation(device_ranks& by, std::shared_ptr<One> what) : by_(by), what_(std::move(what)) {}
-    bool progress() override {
-        while (!what_->done() && by_.advance(*what_)) {}
-        return what_->done();
-    }
+    bool progress() override { return by_.progress(*what_); }
     void finish() override { by_.finish(*what_); }
 
 private:
@@ -187,12 +184,12 @@ void device_ranks::form(const reduce_scatter_request& what, std::int64_t first, 
 std::unique_ptr<operation> device_ranks::start_reduce_scatter(reduce_scatter_request what) {
     check_reduction(what);
     require(!what.exact && !what.short_source, code::internal, "sums of device memory are neither exact nor short");
+    sums_.order->follow(*work_.take_note());
     if (sums_.only_staged) return sums_.across->start_reduce_scatter(std::move(what));
     auto one = std::make_shared<reduction>();
     one->what = std::move(what);
     auto handle = std::make_unique<device_operation<reduction>>(*this, one);
     if (one->what.slice == 0) return handle;
-    sums_.order->follow(*work_.take_note());
     if (sums_.across) {
         crossing_.push_back(one);
         move_reductions();
@@ -248,9 +245,9 @@ std::unique_ptr<operation> device_ranks::start_all_gather(all_gather_request wha
     check_gather(what, rank(), size());
     if (what.on_host) return host_->start_all_gather(std::move(what));
     require(what.root < 0, code::internal, "a gather of device memory goes to all ranks");
+    values_.order->follow(*work_.take_note());
     if (values_.only_staged) return values_.across->start_all_gather(std::move(what));
     auto one = std::make_shared<gathering>();
-    values_.order->follow(*work_.take_note());
     if (values_.across) {
         all_gather_request between;
         for (int node = 0; node < nodes_.nodes; ++node)
@@ -288,27 +285,25 @@ bool device_ranks::advance(gathering& one) {
     return true;
 }
 
+// What fails is kept in the transfer, which is then over.
 template <typename One>
-void device_ranks::refuse(One& one, levels& level) {
-    one.error = std::current_exception();
-    if (level.inside) level.inside->give_up();
+bool device_ranks::progress(One& one) {
+    levels& level = std::is_same_v<One, reduction> ? sums_ : values_;
+    try {
+        while (!one.done() && advance(one)) {}
+        if (!one.done() && level.inside && ++questions_ % 64 == 0) level.inside->refuse_broken();
+    } catch (...) {
+        one.error = std::current_exception();
+        if (level.inside) level.inside->give_up();
+    }
+    return one.done();
 }
 
 template <typename One>
 void device_ranks::finish(One& one) {
-    constexpr bool sums = std::is_same_v<One, reduction>;
-    levels& level = sums ? sums_ : values_;
-    try {
-        for (int idle = 0; !one.done();) {
-            if (advance(one)) continue;
-            if (level.inside && ++idle % 64 == 0) level.inside->refuse_broken();
-            std::this_thread::yield();
-        }
-    } catch (...) {
-        refuse(one, level);
-    }
+    while (!progress(one)) std::this_thread::yield();
     if (one.error) std::rethrow_exception(std::exchange(one.error, nullptr));
-    if constexpr (sums) {
+    if constexpr (std::is_same_v<One, reduction>) {
         one.last = nullptr;
         auto known = std::exchange(one.what.finished, nullptr);
         if (known && one.what.slice > 0) known(0, 0, one.what.slice);

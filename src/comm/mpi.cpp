@@ -1,6 +1,6 @@
 // The verbs over plain MPI. Every wait moves *everything* that is under way: a rank that waits for one thing may be
-// what another rank's reduction waits for. Hence non-blocking collectives everywhere. No helper threads: any MPI thread
-// level.
+// what another rank's reduction waits for. Hence non-blocking collectives everywhere. No threads of its own: any MPI
+// thread level.
 #include <algorithm>
 #include <chrono>
 #include <cstring>

@@ -194,7 +194,7 @@ bool staged::move(lane& one) {
         one.now = lane::state::going_up;
         return true;
     }
-    if (!one.copied->passed()) return false;
+    if (&one != lanes_[emptying_].get() || !one.copied->passed()) return false;  // they end as they began
     what.arrived += one.count;
     one.of.reset();
     one.now = lane::state::free;
