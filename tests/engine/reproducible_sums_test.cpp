@@ -3,6 +3,7 @@
 // it is that one. Not here: what else may be set (reproducible_test.cpp).
 #include "reproducible.hpp"
 
+#include <cstring>
 #include <array>
 
 using namespace engine_test;
@@ -48,8 +49,11 @@ std::vector<double> gradients_after(run r) {
         const std::int64_t n = count_of(shape);
         std::vector<double> sums(static_cast<std::size_t>(n));
         at += static_cast<std::size_t>(n * zero::size_of(r.type));  // the values
-        zero::vector::convert(dtype::f64, sums.data(), zero::sum_type(r.type), bits.data() + at, n);
-        at += static_cast<std::size_t>(n * zero::size_of(zero::sum_type(r.type)));
+        const auto bytes = static_cast<std::size_t>(n * zero::size_of(zero::sum_type(r.type)));
+        std::vector<double> aligned((bytes + sizeof(double) - 1) / sizeof(double));
+        std::memcpy(aligned.data(), bits.data() + at, bytes);
+        zero::vector::convert(dtype::f64, sums.data(), zero::sum_type(r.type), aligned.data(), n);
+        at += bytes;
         all.insert(all.end(), sums.begin(), sums.end());
     }
     return all;
