@@ -3,8 +3,8 @@
 // it is that one. Not here: what else may be set (reproducible_test.cpp).
 #include "reproducible.hpp"
 
-#include <cstring>
 #include <array>
+#include <cstring>
 
 using namespace engine_test;
 
