@@ -50,7 +50,7 @@ std::vector<double> gradients_after(run r) {
         std::vector<double> sums(static_cast<std::size_t>(n));
         at += static_cast<std::size_t>(n * zero::size_of(r.type));  // the values
         const auto bytes = static_cast<std::size_t>(n * zero::size_of(zero::sum_type(r.type)));
-        std::vector<double> aligned((bytes + sizeof(double) - 1) / sizeof(double));
+        std::vector<double> aligned(bytes / sizeof(double) + 1);
         std::memcpy(aligned.data(), bits.data() + at, bytes);
         zero::vector::convert(dtype::f64, sums.data(), zero::sum_type(r.type), aligned.data(), n);
         at += bytes;
