@@ -34,9 +34,17 @@ END
 chmod +x reach.sh
 sent() { ip netns exec $one cat /sys/class/net/va/statistics/tx_bytes; }
 before=$(sent)
-UCX_TLS=tcp,self UCX_NET_DEVICES=all UCX_LOG_LEVEL=error timeout -k 5 "${ZERO_TEST_LIMIT:-120}" ip netns exec $one "$launcher" \
-    -launcher ssh -launcher-exec "$PWD/reach.sh" -hosts 10.250.77.1,10.250.77.2 -ppn $((ranks / 2)) -n "$ranks" "$@" < /dev/null
-result=$?
+# Not the loopback device, which UCX would take for a way to the other host. Even so MPI_Finalize hangs now and then here, in 2 of 70
+# runs of a program that has nothing but MPI in it: a run whose tests have all passed by then is made again.
+for try in 1 2 3 4 5; do
+    UCX_TLS=tcp,self UCX_NET_DEVICES=va,vb UCX_LOG_LEVEL=error timeout -k 5 "${ZERO_TEST_LIMIT:-25}" ip netns exec $one "$launcher" \
+        -launcher ssh -launcher-exec "$PWD/reach.sh" -hosts 10.250.77.1,10.250.77.2 -ppn $((ranks / 2)) -n "$ranks" "$@" \
+        < /dev/null > output.txt
+    result=$?
+    cat output.txt
+    [ $result = 124 ] && grep -q "^All tests passed" output.txt || break
+    echo "run $try hung in MPI_Finalize"
+done
 crossed=$(($(sent) - before))
 echo "$ranks ranks on two hosts: exit status $result, $crossed bytes left the first one"
 [ $result = 0 ] && [ $crossed -gt 10000 ]
