@@ -98,7 +98,15 @@ public:
     virtual std::int64_t device_scratch_bytes(std::int64_t /*largest_slice_bytes*/) const noexcept { return 0; }
 
     // Payload that this rank sent over MPI, and what of it went to other nodes.
-    struct traffic { std::int64_t reduce_bytes = 0, gather_bytes = 0, off_node_bytes = 0; };
+    struct traffic {
+        std::int64_t reduce_bytes = 0, gather_bytes = 0, off_node_bytes = 0;
+        traffic& operator+=(const traffic& more) noexcept {
+            reduce_bytes += more.reduce_bytes;
+            gather_bytes += more.gather_bytes;
+            off_node_bytes += more.off_node_bytes;
+            return *this;
+        }
+    };
     virtual traffic sent() const noexcept { return sent_; }
 
     // Memory that all ranks of this rank's node see at the same offsets; null where there is none.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "comm/checks.hpp"
+#include "comm/chunks.hpp"
 #include "comm/direct.hpp"
 #include "comm/staged.hpp"
 #include "core/error.hpp"
@@ -58,13 +59,8 @@ public:
     void employ(crew* threads) noexcept override { host_->employ(threads); }
     traffic sent() const noexcept override {
         traffic all = host_->sent();
-        for (const levels* level : {&sums_, &values_}) {
-            if (!level->peers) continue;
-            const traffic more = level->peers->sent();
-            all.reduce_bytes += more.reduce_bytes;
-            all.gather_bytes += more.gather_bytes;
-            all.off_node_bytes += more.off_node_bytes;
-        }
+        for (const levels* level : {&sums_, &values_})
+            if (level->peers) all += level->peers->sent();
         return all;
     }
 
@@ -103,7 +99,6 @@ public:
     void finish(One& one);
     bool advance(reduction&);
     bool advance(gathering&);
-    compute::processor& work() noexcept { return work_; }
 
 private:
     int per_node() const noexcept { return nodes_.per_node(); }
@@ -111,8 +106,7 @@ private:
     // travels, those that go out.
     std::int64_t rows() const noexcept { return std::int64_t{2} * (per_node() - 1) * nodes_.nodes; }
     std::int64_t row_bytes(std::int64_t largest_slice_bytes) const noexcept {
-        const std::int64_t fair = std::max<std::int64_t>(64, scratch_aim / std::max<std::int64_t>(1, rows()) / 64 * 64);
-        return std::min({largest_row, fair, (largest_slice_bytes + 63) / 64 * 64});
+        return fair_row(largest_slice_bytes, largest_row, scratch_aim, rows());
     }
     void form(const reduce_scatter_request& what, std::int64_t first, std::int64_t count, std::byte* to);
     bool move_reductions();

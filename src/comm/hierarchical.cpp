@@ -63,8 +63,8 @@ public:
         meanwhile_ = all;
     }
     traffic sent() const noexcept override {
-        const traffic far = across_->sent(), any = world_->sent();
-        return {far.reduce_bytes + any.reduce_bytes, far.gather_bytes + any.gather_bytes, far.off_node_bytes + any.off_node_bytes};
+        traffic all = world_->sent();
+        return all += across_->sent();
     }
 
     std::unique_ptr<operation> start_reduce_scatter(reduce_scatter_request what) override;

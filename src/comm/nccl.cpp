@@ -3,7 +3,6 @@
 #include <nccl.h>
 
 #include <chrono>
-#include <cstring>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -30,13 +29,9 @@ public:
     ~nccl_direct() override {
         try {
             const cuda::device_guard here(device_);
-            if (handle_ == nullptr) return;
-            if (broken_) {
-                static_cast<void>(ncclCommAbort(handle_));
-                return;
-            }
+            if (handle_ == nullptr) return;  // given up
             settle(ncclCommFinalize(handle_), "ncclCommFinalize");
-            if (handle_ != nullptr) static_cast<void>(ncclCommDestroy(handle_));
+            static_cast<void>(ncclCommDestroy(handle_));
         } catch (const error&) {  // aborted by settle()
         }
     }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "comm/checks.hpp"
+#include "comm/chunks.hpp"
 #include "core/error.hpp"
 
 namespace zero::comm {
@@ -38,21 +39,21 @@ struct staged::lane {
     std::byte* memory = nullptr;
     std::unique_ptr<compute::note> copied;
     std::unique_ptr<operation> travel;
+    // What the piece of a gather holds of a part of so many bytes.
+    std::int64_t bytes_of(std::int64_t whole) const noexcept { return std::clamp<std::int64_t>(whole - first, 0, count); }
 };
 
 namespace {
 
 class staged_operation final : public operation {
 public:
-    staged_operation(staged& by, std::shared_ptr<staged::transfer> what, compute::processor& work);
-    ~staged_operation() override;
+    staged_operation(staged& by, std::shared_ptr<staged::transfer> what) : by_(by), what_(std::move(what)) {}
     bool progress() override;
     void finish() override;
 
 private:
     staged& by_;
     std::shared_ptr<staged::transfer> what_;
-    compute::processor& work_;
     bool over_ = false;
 };
 
@@ -71,8 +72,7 @@ staged::~staged() {
 }
 
 std::int64_t staged::row_bytes(std::int64_t largest_slice_bytes) const noexcept {
-    const std::int64_t fair = std::max<std::int64_t>(64, lane_aim / (host_.size() + 1) / 64 * 64);
-    return std::min({largest_row, fair, (largest_slice_bytes + 63) / 64 * 64});
+    return fair_row(largest_slice_bytes, largest_row, lane_aim, host_.size() + 1);
 }
 
 std::int64_t staged::scratch_bytes(std::int64_t largest_slice_bytes) const noexcept {
@@ -109,7 +109,7 @@ std::unique_ptr<operation> staged::start_all_gather(all_gather_request what) {
 std::unique_ptr<operation> staged::queue(std::shared_ptr<transfer> one) {
     if (broken_) std::rethrow_exception(broken_);
     one->ready = work_.take_note();
-    auto handle = std::make_unique<staged_operation>(*this, one, work_);
+    auto handle = std::make_unique<staged_operation>(*this, one);
     if (!one->done()) queue_.push_back(std::move(one));
     return handle;
 }
@@ -130,8 +130,8 @@ void staged::fill(lane& next) {
         for (int slot = 0; slot < host_.size(); ++slot)
             copies_->start_copy(next.memory + slot * next.count * width, source + (slot * one.sum.slice + next.first) * width, next.count * width);
     } else {
-        const std::int64_t mine = std::clamp<std::int64_t>(one.gather.own_bytes - next.first, 0, next.count);
-        copies_->start_copy(next.memory + host_.rank() * next.count, static_cast<const std::byte*>(one.gather.own) + next.first, mine);
+        copies_->start_copy(next.memory + host_.rank() * next.count, static_cast<const std::byte*>(one.gather.own) + next.first,
+                            next.bytes_of(one.gather.own_bytes));
     }
     next.copied = copies_->take_note();
     next.now = lane::state::coming_down;
@@ -157,11 +157,11 @@ bool staged::move(lane& one) {
             all_gather_request piece;
             for (int rank = 0; rank < host_.size(); ++rank) {
                 const landing& whole = what.gather.landings[static_cast<std::size_t>(rank)];
-                const std::int64_t bytes = std::clamp<std::int64_t>(whole.bytes - one.first, 0, one.count);
-                piece.landings.push_back({one.memory + rank * one.count, bytes});
+                piece.landings.push_back({one.memory + rank * one.count, one.bytes_of(whole.bytes)});
             }
-            piece.own = piece.landings[static_cast<std::size_t>(host_.rank())].data;
-            piece.own_bytes = piece.landings[static_cast<std::size_t>(host_.rank())].bytes;
+            const landing& mine = piece.landings[static_cast<std::size_t>(host_.rank())];
+            piece.own = mine.data;
+            piece.own_bytes = mine.bytes;
             piece.root = what.gather.root;
             one.travel = host_.start_all_gather(std::move(piece));
         }
@@ -184,7 +184,7 @@ bool staged::move(lane& one) {
         } else if (what.gather.root < 0 || what.gather.root == host_.rank()) {
             for (int rank = 0; rank < host_.size(); ++rank) {
                 const landing& whole = what.gather.landings[static_cast<std::size_t>(rank)];
-                const std::int64_t bytes = std::clamp<std::int64_t>(whole.bytes - one.first, 0, one.count);
+                const std::int64_t bytes = one.bytes_of(whole.bytes);
                 std::byte* to = static_cast<std::byte*>(whole.data) + one.first;
                 if (rank != host_.rank()) copies_->start_copy(to, one.memory + rank * one.count, bytes);
                 else if (whole.data != what.gather.own) copies_->start_copy(to, static_cast<const std::byte*>(what.gather.own) + one.first, bytes);
@@ -230,11 +230,6 @@ bool staged::advance() {
 }
 
 namespace {
-
-staged_operation::staged_operation(staged& by, std::shared_ptr<staged::transfer> what, compute::processor& work)
-    : by_(by), what_(std::move(what)), work_(work) {}
-
-staged_operation::~staged_operation() = default;
 
 bool staged_operation::progress() {
     while (!what_->done() && by_.advance()) {}

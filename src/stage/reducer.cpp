@@ -112,12 +112,7 @@ void* reducer::buffer_for(int tensor) {
 
 void reducer::accumulate(int tensor, std::byte* place, double factor, const void* gradient, bool assign) const {
     const auto& t = all_.tensors.at(tensor);
-    const dtype sum = sum_type(t.type);
-    constexpr std::int64_t grain = 1 << 16;
-    all_.work.share(t.count, grain, [&](int, std::int64_t first, std::int64_t count) {
-        all_.work.accumulate(sum, place + first * size_of(sum), t.type, static_cast<const std::byte*>(gradient) + first * size_of(t.type),
-                             factor, count, assign);
-    });
+    all_.work.accumulate(sum_type(t.type), place, t.type, gradient, factor, t.count, assign);
 }
 
 bool reducer::somebody_builds_in(int bucket) const {

@@ -16,19 +16,9 @@
 #include "checkpoints/save.hpp"
 #include "engine/engine.hpp"
 #include "support/grid.hpp"
+#include "support/world.hpp"
 
 namespace zero::test {
-
-inline int world_rank() {
-    int rank = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    return rank;
-}
-inline int world_size() {
-    int size = 1;
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    return size;
-}
 
 // Runs `work` on the first `ranks` ranks, with a communicator of their own; the others wait.
 inline void job(int ranks, const std::function<void(MPI_Comm)>& work) {

@@ -9,25 +9,14 @@
 
 #include "both.hpp"
 #include "comm/device_ranks.hpp"
-#include "emulation/control.hpp"
-#include "partition/layout.hpp"
+#include "support/world.hpp"
 
 using namespace zero;
 using both_processors::numbers;
+using test::world_rank;
+using test::world_size;
 
 namespace {
-
-int world_rank() {
-    int rank = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    return rank;
-}
-
-int world_size() {
-    int size = 1;
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    return size;
-}
 
 struct place_of_test {
     bool shared_device;
@@ -44,12 +33,11 @@ struct everyone {
     ledger book;
     std::string reason;
     std::unique_ptr<comm::communicator> host, device;
-    std::unique_ptr<compute::processor> work;  // outlived by nothing that uses it, see close()
-    void close() {
+    std::unique_ptr<compute::processor> work;
+    ~everyone() {
         work->wait();
-        device.reset();
+        device.reset();  // before what it works with
     }
-    ~everyone() { close(); }
 };
 
 // Elements of a sum type, rounded from doubles.

@@ -9,22 +9,14 @@
 #include <vector>
 
 #include "emulation/control.hpp"
+#include "support/world.hpp"
 #include "tensor/convert.hpp"
 
 namespace emulation = zero_emulation;
+using zero::test::world_rank;
+using zero::test::world_size;
 
 namespace {
-
-int world_rank() {
-    int rank = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    return rank;
-}
-int world_size() {
-    int size = 1;
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    return size;
-}
 
 ncclResult_t settle(ncclComm_t what, ncclResult_t result) {
     while (result == ncclInProgress) REQUIRE(ncclCommGetAsyncError(what, &result) == ncclSuccess);

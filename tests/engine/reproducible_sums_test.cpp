@@ -39,6 +39,17 @@ double term_of(const known_sum& one, int micro_gradients, int micro, std::int64_
     return place < one.terms.size() ? one.terms[place] : 0.0;
 }
 
+// One update, of a sum of that many micro-gradients.
+run one_sum_of(dtype type, int micro_gradients) {
+    run r;
+    r.type = type;
+    r.updates = 1;
+    r.factor = 1;
+    r.micro_gradients = micro_gradients;
+    r.more_libzero = R"(, "gradient_reduction": "sum")";
+    return r;
+}
+
 // All tensors' gradients after training, with sums and no mean.
 std::vector<double> gradients_after(run r) {
     r.vectors = {"gradient"};
@@ -65,12 +76,7 @@ TEST_CASE("reproducible: cancellation, ties, subnormals and ranges give the one 
     for (const dtype type : types) {
         const auto known = known_sums(type);
         for (const int micro_gradients : {24, 7 * size()}) {
-            run r;
-            r.type = type;
-            r.updates = 1;
-            r.factor = 1;
-            r.micro_gradients = micro_gradients;
-            r.more_libzero = R"(, "gradient_reduction": "sum")";
+            run r = one_sum_of(type, micro_gradients);
             r.element = [&](int, int micro, std::size_t, std::int64_t i) {
                 return term_of(known[static_cast<std::size_t>(i) % known.size()], micro_gradients, micro, i);
             };
@@ -93,12 +99,7 @@ TEST_CASE("reproducible: cancellation, ties, subnormals and ranges give the one 
 TEST_CASE("reproducible: a sum of zeros is negative where all of them are") {
     for (const dtype type : types) {
         for (const int micro_gradients : {24, size()}) {
-            run r;
-            r.type = type;
-            r.updates = 1;
-            r.factor = 1;
-            r.micro_gradients = micro_gradients;
-            r.more_libzero = R"(, "gradient_reduction": "sum")";
+            run r = one_sum_of(type, micro_gradients);
             r.element = [&](int, int micro, std::size_t, std::int64_t i) { return i % 3 == 1 && micro == static_cast<int>(i) % micro_gradients ? 0.0 : -0.0; };
             for (const int stage : {0, 1, 2, 3}) {
                 r.stage = stage;
