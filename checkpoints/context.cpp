@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <optional>
 
 #include "behind.hpp"
 #include "engine/calls.hpp"
 #include "load.hpp"
 #include "loading.hpp"
 #include "message.hpp"
+#include "mirror.hpp"
 #include "save.hpp"
 #include "saving.hpp"
 
@@ -79,6 +81,12 @@ contents open(engine& of, const call& name) {
     });
     check_grid(of, name);
     return state;
+}
+
+std::optional<mirror> mirror_of(engine& of, contents& state, const call& name) {
+    std::optional<mirror> made;
+    if (of.on_device()) of.agree().settle(name, [&] { made.emplace(of, state); });
+    return made;
 }
 
 }  // namespace
@@ -162,6 +170,7 @@ namespace {
 void save(engine& from, const std::string& directory, const std::string& tag, const files::disk* disk) {
     contents state = open(from, calls::save);
     if (from.behind() != nullptr) from.behind()->join();
+    const std::optional<mirror> on_host = mirror_of(from, state, calls::save);
     save_request what{directory, tag, 1, 0, 0};
     what.ranks_per_file =
         static_cast<int>(std::min<std::int64_t>(from.settings().ranks_per_file, from.ranks().size()));
@@ -183,12 +192,17 @@ void save(engine& from, const std::string& directory, const std::string& tag) {
 }
 
 void load(engine& into, const std::string& directory, const std::string& tag, const files::disk& disk) {
-    const contents state = open(into, calls::load);
+    contents state = open(into, calls::load);
     if (into.behind() != nullptr) into.behind()->join();
+    std::optional<mirror> on_host = mirror_of(into, state, calls::load);
     engine_crew ranks(into, calls::load);
     const std::string& word = into.settings().checkpoint_load;
     const taking how = word == "weights" ? taking::weights : word == "partial" ? taking::partial : taking::strict;
     const run_state saved = load(state, ranks, disk, into.book(), into.logger(), {directory, tag, how});
+    into.agree().settle(calls::load, [&] {
+        if (on_host) on_host->bring_back();
+    });
+    on_host.reset();
     // With the values alone a new run begins.
     into.restore(progress_of(values_alone(state.run, saved, how) ? run_state{} : saved, into.settings().loss_scaling));
     into.adopt();

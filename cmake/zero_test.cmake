@@ -25,6 +25,11 @@ target_compile_options(zero_test_settings INTERFACE
     "$<$<COMPILE_LANGUAGE:CXX,C>:${ZERO_WARNINGS}>"
     $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)  # Catch2 compiles three times faster, the library is what counts
 
+# Catch2 is most of what a test compiles: once for all of them.
+add_library(zero_test_precompiled OBJECT ${ZERO_TEST_SUPPORT}/precompiled.cpp)
+target_link_libraries(zero_test_precompiled PRIVATE zero_test_settings)
+target_precompile_headers(zero_test_precompiled PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:<catch2/catch.hpp$<ANGLE-R>>")
+
 add_library(zero_test_catch OBJECT ${ZERO_TEST_SUPPORT}/catch_runner.cpp)
 target_link_libraries(zero_test_catch PRIVATE Catch2::Catch2)
 target_include_directories(zero_test_catch PRIVATE ${PROJECT_SOURCE_DIR}/tests)
@@ -59,7 +64,13 @@ function(zero_test)
 
     add_executable(${test_NAME} ${test_SOURCES})
     target_link_libraries(${test_NAME} PRIVATE ${test_LIBS} zero_test_settings)
+    if(ZERO_SANITIZE AND test_LABELS STREQUAL "long")
+        set_target_properties(${test_NAME} PROPERTIES EXCLUDE_FROM_ALL ON)  # sweeps with sanitizers: on demand
+    endif()
     if("${test_SOURCES}" MATCHES "\\.cpp(;|$)" AND NOT test_NO_MAIN)
+        if(NOT "${test_SOURCES}" MATCHES "\\.c(;|$)")
+            target_precompile_headers(${test_NAME} REUSE_FROM zero_test_precompiled)
+        endif()
         target_link_libraries(${test_NAME} PRIVATE zero_test_catch)
         if(test_RANKS)
             target_link_libraries(${test_NAME} PRIVATE zero_test_mpi_main)

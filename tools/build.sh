@@ -15,6 +15,7 @@ done
 targets=(${@:+--target "$@"})
 
 if command -v ccache >/dev/null; then
+    export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros}  # what it needs for precompiled headers
     definitions+=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 fi
 cd "$root"

@@ -116,7 +116,7 @@ void print_row(const option& row) {
     for (const char c : row.owners) types += c == '|' ? std::string(", ") : std::string(1, c);
     std::printf("| `%s` | %s | %s | %s | %s | %s | %s | %s |\n", shown_path(row).c_str(), defaults(row).c_str(),
                 escaped(expectation(row)).c_str(), std::string(row.stages).c_str(), types.c_str(),
-                row.when == change::run_time ? "any time" : "before commit", escaped(row.text).c_str(),
+                row.when == change::run_time ? "any time" : row.when == change::by_init ? "zero_init" : "before commit", escaped(row.text).c_str(),
                 escaped(here(row)).c_str());
 }
 

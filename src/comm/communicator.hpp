@@ -116,6 +116,11 @@ public:
     // All ranks have agreed to end, and this one has done its part: from now on its end is no death to those who still wait.
     virtual void farewell() noexcept {}
 
+    // This rank failed in the middle of what others wait for: nothing more will come from it, and they shall hear of it.
+    virtual void give_up() noexcept {}
+    virtual void leaves_messages() noexcept {}  // it is never freed: what is left in it shall not reach its successor
+    virtual void refuse_given_up() {}  // throws why, where that has happened
+
     // Threads that help with sums and copies. It outlives the operations.
     virtual void employ(crew* threads) noexcept { threads_ = threads; }
 

@@ -7,13 +7,16 @@
 #include <cstddef>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "comm/checks.hpp"
 #include "comm/chunks.hpp"
 #include "comm/direct.hpp"
+#include "comm/everywhere.hpp"
 #include "comm/staged.hpp"
 #include "core/error.hpp"
 
@@ -27,27 +30,83 @@ constexpr std::size_t lanes = 2;                // of sums of the node: one is f
 
 std::byte* at(const void* base, std::int64_t bytes) { return static_cast<std::byte*>(const_cast<void*>(base)) + bytes; }
 
+// All ranks of the node have come to the same point. Messages between devices keep their streams busy until both sides have
+// posted them; so none is posted before it is known that the others will not first wait for something else: a program that
+// waits for its whole device between two calls (cudaFree does) must not wait for a rank that waits for it.
+class invitation {
+public:
+    explicit invitation(communicator& mates) : marks_(static_cast<std::size_t>(mates.size())) {
+        all_gather_request what;
+        for (auto& mark : marks_) what.landings.push_back({&mark, 1});
+        what.own = &marks_[static_cast<std::size_t>(mates.rank())];
+        what.own_bytes = 1;
+        answers_ = mates.start_all_gather(std::move(what));
+    }
+    bool accepted() { return answers_->progress(); }
+
+private:
+    std::vector<std::byte> marks_;
+    std::unique_ptr<operation> answers_;
+};
+
 // The levels that one kind of transfer uses. Reductions and gathers have their own, for their orders are independent.
 struct levels {
     std::unique_ptr<compute::processor> order;  // the stream on which they go
-    std::unique_ptr<direct> inside;             // null: this rank is alone on its node
+    std::unique_ptr<communicator> mates;        // the ranks of this node, for invitations; null: alone, or only staged
+    std::unique_ptr<direct> inside;             // among them; null likewise
     std::unique_ptr<communicator> peers;        // of other nodes; null: there are none
     std::unique_ptr<staged> across;             // over `peers`; where there is no direct way inside, over all ranks
+    std::unique_ptr<invitation> next;           // to the next messages inside
     bool only_staged = false;
+
+    bool all_are_here() {
+        if (!inside) return true;
+        if (!next) next = std::make_unique<invitation>(*mates);
+        if (!next->accepted()) return false;
+        next.reset();
+        return true;
+    }
+};
+
+// What is found out when it is asked for is kept in it.
+template <typename One>
+bool done_or_failed(One& one) noexcept {
+    try {
+        return one.error || one.over();
+    } catch (...) {
+        one.error = std::current_exception();
+        return true;
+    }
+}
+
+struct reduction {
+    reduce_scatter_request what;
+    std::int64_t formed = 0, arrived = 0;       // elements of the slice whose sums of the node are asked for; that are final
+    std::unique_ptr<operation> staged;          // instead
+    std::unique_ptr<compute::note> last;        // when arrived == slice
+    std::exception_ptr error;
+    bool over() const { return arrived == what.slice && (!last || last->passed()); }
+    bool done() noexcept { return done_or_failed(*this); }
+};
+
+struct gathering {
+    all_gather_request what;
+    std::unique_ptr<operation> crossing;        // to be finished before the gather inside
+    bool spread = false;                        // inside the node, or there is nothing to spread
+    std::unique_ptr<compute::note> last;
+    std::exception_ptr error;
+    bool over() const { return spread && (!last || last->passed()); }
+    bool done() noexcept { return done_or_failed(*this); }
 };
 
 class device_ranks final : public communicator {
 public:
     device_ranks(std::unique_ptr<communicator> host, compute::processor& work, levels sums, levels values)
         : host_(std::move(host)), work_(work), nodes_(host_->nodes()), node_(nodes_.node_of(host_->rank())),
-          local_(nodes_.local_of(host_->rank())), sums_(std::move(sums)), values_(std::move(values)) {}
-    ~device_ranks() override {
-        try {
-            sums_.order->wait();
-            values_.order->wait();
-        } catch (...) {  // it is over anyway
-        }
+          local_(nodes_.local_of(host_->rank())), sums_(std::move(sums)), values_(std::move(values)) {
+        host_->meanwhile([this] { return move(); });
     }
+    ~device_ranks() override { settle(); }  // before the memory goes, which each stream frees in its own order
 
     int rank() const noexcept override { return host_->rank(); }
     int size() const noexcept override { return host_->size(); }
@@ -57,6 +116,7 @@ public:
     std::vector<std::string> gather(const std::string& mine, int root) override { return host_->gather(mine, root); }
     std::string broadcast(const std::string& text, int root) override { return host_->broadcast(text, root); }
     void employ(crew* threads) noexcept override { host_->employ(threads); }
+    void farewell() noexcept override { host_->farewell(); }
     traffic sent() const noexcept override {
         traffic all = host_->sent();
         for (const levels* level : {&sums_, &values_})
@@ -79,26 +139,15 @@ public:
         return row * rows() + row * nodes_.nodes * static_cast<std::int64_t>(sums_.across ? lanes : 0);
     }
 
-    struct reduction {
-        reduce_scatter_request what;
-        std::int64_t formed = 0, arrived = 0;       // elements of the slice whose sums of the node are asked for; that are final
-        std::unique_ptr<compute::note> last;        // when arrived == slice
-        std::exception_ptr error;
-        bool done() const { return error || (arrived == what.slice && (!last || last->passed())); }
-    };
-    struct gathering {
-        all_gather_request what;
-        std::unique_ptr<operation> crossing;        // to be finished before the gather inside
-        std::unique_ptr<compute::note> last;
-        std::exception_ptr error;
-        bool done() const { return error || (!crossing && last && last->passed()); }
-    };
-    template <typename One>
-    bool progress(One& one);
-    template <typename One>
-    void finish(One& one);
-    bool advance(reduction&);
-    bool advance(gathering&);
+    void give_up() noexcept override;
+    void refuse_given_up() override {
+        if (broken_) std::rethrow_exception(broken_);
+    }
+    bool move() noexcept;  // never waits; true when something moved. What fails is kept in all that is under way
+    void wait_for(const std::function<bool()>& done) {
+        while (!done())
+            if (!move()) std::this_thread::yield();
+    }
 
 private:
     int per_node() const noexcept { return nodes_.per_node(); }
@@ -110,7 +159,16 @@ private:
     }
     void form(const reduce_scatter_request& what, std::int64_t first, std::int64_t count, std::byte* to);
     bool move_reductions();
+    bool move_gathers();
     void spread_inside(gathering& one);
+    void look_for_trouble();
+    void break_off(std::exception_ptr why) noexcept;
+    void settle() noexcept {
+        for (levels* level : {&sums_, &values_}) {
+            level->order->settle();
+            if (level->across) level->across->settle();
+        }
+    }
 
     std::unique_ptr<communicator> host_;
     compute::processor& work_;
@@ -126,15 +184,34 @@ private:
     };
     std::array<lane, lanes> lanes_;
     std::size_t filling_ = 0, arriving_ = 0;
-    std::deque<std::shared_ptr<reduction>> crossing_;  // in the order of their starts
+    std::deque<std::shared_ptr<reduction>> reductions_;  // under way, in the order of their starts
+    std::deque<std::shared_ptr<gathering>> gathers_;
+    bool moving_ = false;
+    std::exception_ptr broken_;
 };
 
 template <typename One>
 class device_operation final : public operation {
 public:
     device_operation(device_ranks& by, std::shared_ptr<One> what) : by_(by), what_(std::move(what)) {}
-    bool progress() override { return by_.progress(*what_); }
-    void finish() override { by_.finish(*what_); }
+    ~device_operation() override {
+        if (!what_->done()) by_.give_up();  // its memory goes
+    }
+    bool progress() override {
+        by_.move();
+        return what_->done();
+    }
+    void finish() override {
+        by_.wait_for([this] { return what_->done(); });
+        if (what_->error) {
+            by_.give_up();
+            std::rethrow_exception(what_->error);
+        }
+        if constexpr (std::is_same_v<One, reduction>) {
+            auto known = std::exchange(what_->what.finished, nullptr);
+            if (known && what_->what.slice > 0) known(0, 0, what_->what.slice);
+        }
+    }
 
 private:
     device_ranks& by_;
@@ -178,47 +255,59 @@ void device_ranks::form(const reduce_scatter_request& what, std::int64_t first, 
 std::unique_ptr<operation> device_ranks::start_reduce_scatter(reduce_scatter_request what) {
     check_reduction(what);
     require(!what.exact && !what.short_source, code::internal, "sums of device memory are neither exact nor short");
+    if (broken_) std::rethrow_exception(broken_);
     sums_.order->follow(*work_.take_note());
-    if (sums_.only_staged) return sums_.across->start_reduce_scatter(std::move(what));
     auto one = std::make_shared<reduction>();
-    one->what = std::move(what);
-    auto handle = std::make_unique<device_operation<reduction>>(*this, one);
-    if (one->what.slice == 0) return handle;
-    if (sums_.across) {
-        crossing_.push_back(one);
-        move_reductions();
-        return handle;
+    if (sums_.only_staged) {
+        auto rest = what;
+        rest.finished = nullptr;
+        one->staged = sums_.across->start_reduce_scatter(std::move(rest));
     }
-    const std::int64_t width = size_of(one->what.sum_type), most = row_ / width;
-    for (std::int64_t first = 0; first < one->what.slice; first += most)
-        form(one->what, first, std::min(most, one->what.slice - first), at(one->what.target, first * width));
-    one->formed = one->arrived = one->what.slice;
-    one->last = sums_.order->take_note();
-    return handle;
+    one->what = std::move(what);
+    if (one->what.slice > 0) reductions_.push_back(one);
+    move();
+    return std::make_unique<device_operation<reduction>>(*this, std::move(one));
 }
 
-// Sums of the node, piece by piece, on their way to their owners. True when something moved.
+// Sums of the node, piece by piece, on their way to their owners.
 bool device_ranks::move_reductions() {
     bool moved = false;
-    lane& next = lanes_[filling_];
-    const auto found = std::find_if(crossing_.begin(), crossing_.end(), [](const auto& r) { return r->formed < r->what.slice; });
-    if (!next.travel && found != crossing_.end()) {
+    const auto found = std::find_if(reductions_.begin(), reductions_.end(), [](const auto& r) { return r->formed < r->what.slice; });
+    if (found != reductions_.end()) {
         auto& one = **found;
-        const std::int64_t width = size_of(one.what.sum_type), first = one.formed;
-        next.of = *found;
-        next.count = std::min(row_ / width, one.what.slice - first);
-        std::byte* share = shares_.data() + static_cast<std::int64_t>(filling_) * row_ * nodes_.nodes;
-        form(one.what, first, next.count, share);
-        reduce_scatter_request piece;
-        piece.source = share;
-        piece.sum_type = piece.travel_type = one.what.sum_type;
-        piece.slice = next.count;
-        piece.target = at(one.what.target, first * width);
-        piece.add = one.what.add;
-        next.travel = sums_.across->start_reduce_scatter(std::move(piece));
-        one.formed += next.count;
-        filling_ = (filling_ + 1) % lanes;
-        moved = true;
+        const std::int64_t width = size_of(one.what.sum_type), first = one.formed, left = one.what.slice - first;
+        lane& next = lanes_[filling_];
+        if (sums_.only_staged) {
+            if (one.staged->progress()) {
+                one.staged->finish();
+                one.formed = one.arrived = one.what.slice;
+                moved = true;
+            }
+        } else if (!sums_.across) {
+            if (sums_.all_are_here()) {
+                const std::int64_t most = row_ / width;
+                for (std::int64_t at_row = 0; at_row < left; at_row += most)
+                    form(one.what, at_row, std::min(most, left - at_row), at(one.what.target, at_row * width));
+                one.last = sums_.order->take_note();
+                one.formed = one.arrived = one.what.slice;
+                moved = true;
+            }
+        } else if (!next.travel && sums_.all_are_here()) {
+            next.of = *found;
+            next.count = std::min(row_ / width, left);
+            std::byte* share = shares_.data() + static_cast<std::int64_t>(filling_) * row_ * nodes_.nodes;
+            form(one.what, first, next.count, share);
+            reduce_scatter_request piece;
+            piece.source = share;
+            piece.sum_type = piece.travel_type = one.what.sum_type;
+            piece.slice = next.count;
+            piece.target = at(one.what.target, first * width);
+            piece.add = one.what.add;
+            next.travel = sums_.across->start_reduce_scatter(std::move(piece));
+            one.formed += next.count;
+            filling_ = (filling_ + 1) % lanes;
+            moved = true;
+        }
     }
     lane& oldest = lanes_[arriving_];
     if (oldest.travel && oldest.travel->progress()) {
@@ -227,22 +316,22 @@ bool device_ranks::move_reductions() {
         oldest.of->arrived += oldest.count;
         oldest.of.reset();
         arriving_ = (arriving_ + 1) % lanes;
-        while (!crossing_.empty() && crossing_.front()->done()) crossing_.pop_front();
         moved = true;
     }
+    while (!reductions_.empty() && reductions_.front()->done()) reductions_.pop_front();
     return moved;
 }
-
-bool device_ranks::advance(reduction&) { return sums_.across && move_reductions(); }
 
 std::unique_ptr<operation> device_ranks::start_all_gather(all_gather_request what) {
     check_gather(what, rank(), size());
     if (what.on_host) return host_->start_all_gather(std::move(what));
     require(what.root < 0, code::internal, "a gather of device memory goes to all ranks");
+    if (broken_) std::rethrow_exception(broken_);
     values_.order->follow(*work_.take_note());
-    if (values_.only_staged) return values_.across->start_all_gather(std::move(what));
     auto one = std::make_shared<gathering>();
-    if (values_.across) {
+    if (values_.only_staged) {
+        one->crossing = values_.across->start_all_gather(what);
+    } else if (values_.across) {
         all_gather_request between;
         for (int node = 0; node < nodes_.nodes; ++node)
             between.landings.push_back(what.landings[static_cast<std::size_t>(node * per_node() + local_)]);
@@ -251,8 +340,29 @@ std::unique_ptr<operation> device_ranks::start_all_gather(all_gather_request wha
         one->crossing = values_.across->start_all_gather(std::move(between));
     }
     one->what = std::move(what);
-    if (!one->crossing) spread_inside(*one);
+    gathers_.push_back(one);
+    move();
     return std::make_unique<device_operation<gathering>>(*this, std::move(one));
+}
+
+// In the order of their starts, for messages inside the node match in their order.
+bool device_ranks::move_gathers() {
+    bool moved = false;
+    const auto found = std::find_if(gathers_.begin(), gathers_.end(), [](const auto& g) { return !g->spread; });
+    if (found != gathers_.end()) {
+        auto& one = **found;
+        if (one.crossing && one.crossing->progress()) {
+            one.crossing->finish();
+            one.crossing.reset();
+            moved = true;
+        }
+        if (!one.crossing && (values_.only_staged || values_.all_are_here())) {
+            if (!values_.only_staged) spread_inside(one);
+            one.spread = moved = true;
+        }
+    }
+    while (!gathers_.empty() && gathers_.front()->done()) gathers_.pop_front();
+    return moved;
 }
 
 // This rank's part and those of its peers on other nodes, which lie here by now, go to all ranks of the node.
@@ -271,37 +381,46 @@ void device_ranks::spread_inside(gathering& one) {
     one.last = values_.order->take_note();
 }
 
-bool device_ranks::advance(gathering& one) {
-    if (!one.crossing || !one.crossing->progress()) return false;
-    one.crossing->finish();
-    one.crossing.reset();
-    spread_inside(one);
-    return true;
+void device_ranks::look_for_trouble() {
+    for (levels* level : {&sums_, &values_})
+        if (level->inside) level->inside->refuse_broken();
+    require(host_->heard() == news::none, code::cuda,
+            "another rank gave up, or is gone: its own error says why; finalize this context");
 }
 
-// What fails is kept in the transfer, which is then over.
-template <typename One>
-bool device_ranks::progress(One& one) {
-    levels& level = std::is_same_v<One, reduction> ? sums_ : values_;
+bool device_ranks::move() noexcept {
+    if (broken_ || std::exchange(moving_, true)) return false;
+    bool moved = false;
     try {
-        while (!one.done() && advance(one)) {}
-        if (!one.done() && level.inside && ++questions_ % 64 == 0) level.inside->refuse_broken();
+        moved |= move_reductions();
+        moved |= move_gathers();
+        if (!(reductions_.empty() && gathers_.empty()) && ++questions_ % 64 == 0) look_for_trouble();
     } catch (...) {
-        one.error = std::current_exception();
-        if (level.inside) level.inside->give_up();
+        break_off(std::current_exception());
     }
-    return one.done();
+    moving_ = false;
+    return moved;
 }
 
-template <typename One>
-void device_ranks::finish(One& one) {
-    while (!progress(one)) std::this_thread::yield();
-    if (one.error) std::rethrow_exception(std::exchange(one.error, nullptr));
-    if constexpr (std::is_same_v<One, reduction>) {
-        one.last = nullptr;
-        auto known = std::exchange(one.what.finished, nullptr);
-        if (known && one.what.slice > 0) known(0, 0, one.what.slice);
+void device_ranks::break_off(std::exception_ptr why) noexcept {
+    if (std::exchange(broken_, broken_ ? broken_ : why) != nullptr) return;
+    for (auto& one : reductions_) one->error = broken_;
+    for (auto& one : gathers_) one->error = broken_;
+    for (levels* level : {&sums_, &values_}) {
+        level->next.reset();
+        if (level->inside) level->inside->give_up();
+        for (communicator* of : {level->mates.get(), level->peers.get()})
+            if (of != nullptr) of->leaves_messages();  // no message that is left in it shall reach another context
     }
+    host_->tell(news::given_up);
+    settle();
+    for (lane& one : lanes_) one = {};
+    reductions_.clear();
+    gathers_.clear();
+}
+
+void device_ranks::give_up() noexcept {
+    break_off(std::make_exception_ptr(error(code::cuda, "an earlier call of this context failed: finalize it")));
 }
 
 void device_ranks::reserve(ledger& book, std::int64_t largest_slice_bytes) {
@@ -316,32 +435,48 @@ void device_ranks::reserve(ledger& book, std::int64_t largest_slice_bytes) {
 }  // namespace
 
 std::unique_ptr<communicator> over_devices(std::unique_ptr<communicator> host, compute::processor& work, std::string& reason) {
-    const auto make = [&](staged::kind what) {
+    // What may fail on one rank alone comes first, for the rest is collective.
+    std::array<std::unique_ptr<compute::processor>, 4> streams;  // of sums and values: what is done, and the copies of staged ones
+    std::exception_ptr failed;
+    std::string lacking;
+    try {
+        for (auto& one : streams) one = work.beside();
+    } catch (const error& e) {
+        failed = std::current_exception();
+        lacking = e.what();
+    }
+    if (!everywhere(*host, failed == nullptr, lacking)) {
+        if (failed) std::rethrow_exception(failed);
+        fail(code::cuda, "another rank could not set up its device: {}", lacking);
+    }
+    const auto make = [&](staged::kind what, std::unique_ptr<compute::processor> order, std::unique_ptr<compute::processor> copies) {
         levels all;
-        all.order = work.beside();
+        all.order = std::move(order);
         const auto& nodes = host->nodes();
         const int rank = host->rank();
         const bool one_node = host->on_one_node();
         if (nodes.per_node() > 1) {
             // Unequal nodes are one flat level, in which some ranks do not reach each other's devices.
-            std::unique_ptr<communicator> mates = nodes.nodes > 1 ? host->part(nodes.node_of(rank), nodes.per_node()) : nullptr;
+            all.mates = host->part(nodes.node_of(rank), nodes.per_node());
             if (nodes.nodes == 1 && !one_node) reason = "the nodes have unequal numbers of ranks, or ranks are not numbered node by node";
-            else all.inside = connect(mates ? *mates : *host, work, reason);
-            std::int64_t lacking = all.inside ? 0 : 1;
-            host->all_reduce({&lacking, 1}, combine::maximum);
-            all.only_staged = lacking != 0;
+            else all.inside = connect(*all.mates, work, reason);
+            std::int64_t without = all.inside ? 0 : 1;
+            host->all_reduce({&without, 1}, combine::maximum);
+            all.only_staged = without != 0;
             if (all.only_staged && all.inside) all.inside->give_up();
         }
         if (all.only_staged) {
             all.inside = nullptr;
-            all.across = std::make_unique<staged>(what, *host, *all.order);
+            all.mates = nullptr;
+            all.across = std::make_unique<staged>(what, *host, *all.order, std::move(copies));
         } else if (nodes.nodes > 1) {
             all.peers = host->part(nodes.local_of(rank), 1);
-            all.across = std::make_unique<staged>(what, *all.peers, *all.order);
+            all.across = std::make_unique<staged>(what, *all.peers, *all.order, std::move(copies));
         }
         return all;
     };
-    levels sums = make(staged::kind::reductions), values = make(staged::kind::gathers);
+    levels sums = make(staged::kind::reductions, std::move(streams[0]), std::move(streams[1]));
+    levels values = make(staged::kind::gathers, std::move(streams[2]), std::move(streams[3]));
     return std::make_unique<device_ranks>(std::move(host), work, std::move(sums), std::move(values));
 }
 

@@ -70,7 +70,7 @@ public:
     void employ(crew* threads) noexcept override { exchange_.employ(threads); }
 
     exchange& reductions() noexcept { return exchange_; }
-    void leaves_messages() noexcept { own_.keep(); }
+    void leaves_messages() noexcept override { own_.keep(); }
 
     // Waits until `done()`; meanwhile the reductions move on.
     template <typename Done>

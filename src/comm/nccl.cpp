@@ -20,20 +20,27 @@ constexpr auto patience = std::chrono::minutes(5);  // for the start: peers may 
 
 class nccl_direct final : public direct {
 public:
-    nccl_direct(int device, int ranks, int rank, const ncclUniqueId& id) : device_(device) {
+    nccl_direct(int device, communicator& ranks, const ncclUniqueId& id) : device_(device), starting_(&ranks) {
         const cuda::device_guard here(device_);
         ncclConfig_t how = NCCL_CONFIG_INITIALIZER;
         how.blocking = 0;
-        settle(ncclCommInitRankConfig(&handle_, ranks, id, rank, &how), "ncclCommInitRankConfig");
+        try {
+            settle(ncclCommInitRankConfig(&handle_, ranks.size(), id, ranks.rank(), &how), "ncclCommInitRankConfig");
+        } catch (...) {
+            give_up();
+            throw;
+        }
+        starting_ = nullptr;
     }
     ~nccl_direct() override {
         try {
             const cuda::device_guard here(device_);
             if (handle_ == nullptr) return;  // given up
             settle(ncclCommFinalize(handle_), "ncclCommFinalize");
-            static_cast<void>(ncclCommDestroy(handle_));
-        } catch (const error&) {  // aborted by settle()
+            static_cast<void>(ncclCommDestroy(std::exchange(handle_, nullptr)));
+        } catch (const error&) {  // it is over anyway
         }
+        give_up();
     }
     nccl_direct(const nccl_direct&) = delete;
     nccl_direct& operator=(const nccl_direct&) = delete;
@@ -75,6 +82,7 @@ private:
         while (answer == ncclInProgress) {
             const ncclResult_t asked = ncclCommGetAsyncError(handle_, &answer);
             if (asked != ncclSuccess) answer = asked;
+            if (answer == ncclInProgress && starting_ != nullptr && starting_->heard() != communicator::news::none) refuse(ncclRemoteError, call);
             if (answer == ncclInProgress && std::chrono::steady_clock::now() > end) refuse(ncclRemoteError, call);
             if (answer == ncclInProgress) std::this_thread::yield();
         }
@@ -89,6 +97,7 @@ private:
     int device_;
     ncclComm_t handle_ = nullptr;
     bool broken_ = false;
+    communicator* starting_;  // while it starts: a peer that cannot says so there
 };
 
 std::string name_of_device(int device) {
@@ -128,9 +137,10 @@ std::unique_ptr<direct> connect(communicator& ranks, compute::processor& work, s
     ranks.broadcast(&id, sizeof id, 0);
     std::unique_ptr<direct> made;
     try {
-        made = std::make_unique<nccl_direct>(device, ranks.size(), ranks.rank(), id);
+        made = std::make_unique<nccl_direct>(device, ranks, id);
     } catch (const error& e) {
         reason = e.what();
+        ranks.tell(communicator::news::given_up);
     }
     if (everywhere(ranks, made != nullptr, reason)) return made;
     if (made) made->give_up();

@@ -59,8 +59,8 @@ private:
 
 }  // namespace
 
-staged::staged(kind what, communicator& host, compute::processor& work)
-    : kind_(what), host_(host), copies_(work.beside()), work_(work) {
+staged::staged(kind what, communicator& host, compute::processor& work, std::unique_ptr<compute::processor> copies)
+    : kind_(what), host_(host), copies_(std::move(copies)), work_(work) {
     for (auto& one : lanes_) one = std::make_unique<lane>();
 }
 

@@ -16,14 +16,15 @@ namespace zero::comm {
 class staged {
 public:
     enum class kind { reductions, gathers };
-    // Both outlive this. The copies go over a stream of their own beside `work`.
-    staged(kind what, communicator& host, compute::processor& work);
+    // The first two outlive this. `copies` is one beside `work`.
+    staged(kind what, communicator& host, compute::processor& work, std::unique_ptr<compute::processor> copies);
     ~staged();
 
     std::unique_ptr<operation> start_reduce_scatter(reduce_scatter_request what);  // source and target on the device
     std::unique_ptr<operation> start_all_gather(all_gather_request what);          // own and landings on the device
     void reserve(ledger& book, std::int64_t largest_slice_bytes);
     std::int64_t scratch_bytes(std::int64_t largest_slice_bytes) const noexcept;  // of locked host memory
+    void settle() noexcept { copies_->settle(); }
     bool advance();  // never waits; true when something moved. Throws what failed, after which nothing more is taken
 
     struct transfer;

@@ -1,6 +1,7 @@
 // Elements in device memory: kernels on a stream of the library's own. Nothing here waits for the device but wait(), copies to
 // and from the host, and a note that is asked to. Not here: the kernels (tensor/*_cuda.cu, optimizer/kernels_cuda.cu).
 #include <algorithm>
+#include <functional>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -119,7 +120,11 @@ public:
         }
         return sum_at(found - goals_.begin());
     }
-    void drop() noexcept { goals_.clear(); }
+    void forget(std::span<const totals> these) noexcept {
+        const std::less<> before;  // a total order of addresses
+        for (goal& one : goals_)
+            if (!before(one.into, these.data()) && before(one.into, these.data() + these.size())) one.into = nullptr;
+    }
 
     // Waits for the stream.
     void collect() {
@@ -130,6 +135,10 @@ public:
         order_->wait();
         const auto* found = reinterpret_cast<const vector::device_sum*>(read_.data());
         for (const goal& one : goals) {
+            if (one.into == nullptr) {
+                ++found;
+                continue;
+            }
             one.into->finite = one.into->finite && found->not_finite == 0;
             exact_sum sum;
             std::copy_n(found->limbs, exact_sum::limbs, sum.data().begin());
@@ -250,9 +259,10 @@ public:
         const std::lock_guard<std::mutex> lock(guard_);
         results_.collect();
     }
-    void drop_totals() noexcept override {
+    void settle() noexcept override { stream_->settle(); }
+    void forget(std::span<const totals> these) noexcept override {
         const std::lock_guard<std::mutex> lock(guard_);
-        results_.drop();
+        results_.forget(these);
     }
     std::unique_ptr<note> take_note() override { return std::make_unique<note_on_device>(unit_->number, stream_->handle()); }
     void follow(const note& of_another) override {

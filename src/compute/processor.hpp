@@ -76,7 +76,8 @@ public:
 
     // Everything has taken effect.
     virtual void wait() {}
-    virtual void drop_totals() noexcept {}  // after an error: what is under way to `totals` shall not arrive
+    virtual void settle() noexcept {}       // the same after an error: whatever failed is left to those who look for it
+    virtual void forget(std::span<const totals> /*these*/) noexcept {}  // what is under way to them shall not arrive: they end
     // A point in what is done here: what was asked for before has taken effect when it has passed. Results in `totals` need wait().
     virtual std::unique_ptr<note> take_note() { return std::make_unique<note>(); }
     virtual void follow(const note& /*of_another*/) {}  // what comes here from now on is done after that
@@ -89,6 +90,19 @@ public:
     virtual void after_caller() {}
     virtual void before_caller() {}
     virtual void follow_stream(void* /*cuda_stream*/) {}  // the caller's; null: the default stream
+};
+
+// Totals of one thing, which a processor may still be adding to. When they end early, by an error, nothing more arrives.
+class held {
+public:
+    held(processor& by, std::span<const totals> these) : by_(by), these_(these) {}
+    ~held() { by_.forget(these_); }
+    held(const held&) = delete;
+    held& operator=(const held&) = delete;
+
+private:
+    processor& by_;
+    std::span<const totals> these_;
 };
 
 std::unique_ptr<processor> make_host(crew& threads);

@@ -321,6 +321,10 @@ bool options::is_run_time(const std::string& path) const {
     return known(path).when == change::run_time;
 }
 
+bool options::is_read_by_init(const std::string& path) const {
+    return known(path).when == change::by_init;
+}
+
 std::string options::as_json() const {
     json all = json::object();
     for (const auto& [path, what] : values_) {

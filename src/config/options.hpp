@@ -15,7 +15,7 @@ namespace zero::config {
 
 // reals: two numbers (betas); object: any JSON, not read
 enum class kind { boolean, integer, real, text, reals, object };
-enum class change { before_commit, run_time };
+enum class change { before_commit, run_time, by_init };  // by_init: zero_init reads it
 enum class answer {
     honoured,
     no_effect,     // accepted, said once in the log, with the reason in `advice`
@@ -73,6 +73,7 @@ public:
     std::string text(const std::string& path) const;
     std::vector<double> reals(const std::string& path) const;
     bool is_run_time(const std::string& path) const;             // throws code::config for an unknown path
+    bool is_read_by_init(const std::string& path) const;         // likewise
     const std::map<std::string, value>& given() const noexcept { return values_; }
 
     // Everything that was set, sorted: saved, compared over ranks.

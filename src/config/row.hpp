@@ -10,6 +10,7 @@ struct row : option {
     constexpr row to(std::string_view bound) const { row r = *this; r.most = bound; return r; }
     constexpr row autom() const { row r = *this; r.automatic = true; return r; }
     constexpr row run_time() const { row r = *this; r.when = change::run_time; return r; }
+    constexpr row by_init() const { row r = *this; r.when = change::by_init; return r; }
     constexpr row in(std::string_view which) const { row r = *this; r.stages = which; return r; }
     constexpr row of(std::string_view types) const { row r = *this; r.owners = types; return r; }
     constexpr row named(std::string_view list) const { row r = *this; r.words = list; return r; }

@@ -194,6 +194,7 @@ void resolve_library(settings& out, const options& from, int ranks) {
     out.communication_type = from.text("communication_data_type");
     out.reproducible = from.boolean("libzero.reproducible");
     out.gradient_sum = from.text("libzero.gradient_reduction") == "sum";
+    out.device = from.text("libzero.device");
     out.node_size = static_cast<int>(from.integer("libzero.node_size"));
     out.threads = static_cast<int>(from.integer("libzero.threads"));
     out.bind = from.text("libzero.bind");

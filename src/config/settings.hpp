@@ -33,6 +33,7 @@ struct settings {
     std::int64_t micro_batch = 0, train_batch = 0;  // 0: not given
     std::string communication_type;           // "", "fp32", "bf16", "fp16"
     // libzero
+    std::string device = "auto";              // host, cuda
     int node_size = 0;
     bool node_shared = true;
     std::string overlap_thread = "auto";  // on, off

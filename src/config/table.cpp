@@ -360,11 +360,11 @@ constexpr row rows[] = {
          "the tensors are equal on all ranks of the model communicator: counted once in norms"),
 
     // --- libzero -----------------------------------------------------------------------------------------------------
-    word("libzero.device", "\"auto\"", "auto|host|!cuda",
-         "where values live").instead("this build has no CUDA: set it to \"auto\" or \"host\""),
-    integer("libzero.node_size", "0", "ranks per node by fiat; 0: as MPI finds").to("2147483647"),
+    word("libzero.device", "\"auto\"", "auto|host|cuda",
+         "where values live; auto: on the GPU where the program uses one when it calls zero_init, else in host memory").by_init(),
+    integer("libzero.node_size", "0", "ranks per node by fiat; 0: as MPI finds").to("2147483647").by_init(),
     flag("libzero.node_shared", "true",
-         "ranks of a node share memory: values exist once there, gradients are read where they lie, and cross the network once"),
+         "ranks of a node share memory: values exist once there, gradients are read where they lie, and cross the network once").by_init(),
     flag("libzero.reproducible", "false",
          "sums of gradients are exact and rounded once, so the bits do not depend on the number of ranks"),
     word("libzero.gradient_reduction", "\"mean\"", "mean|sum",
@@ -385,7 +385,7 @@ constexpr row rows[] = {
     word("libzero.overlap_thread", "\"auto\"", "auto|on|off",
          "with overlap_comm, a thread moves sums and gathers on while the caller computes; auto: where a core is to spare"),
     flag("libzero.end_window", "false", "set to 1, the next zero_step ends the accumulation window early").run_time(),
-    integer("libzero.largest_count", "0", "largest count in one MPI call, at least 4, for tests; 0: 2^31-1").to("2147483647"),
+    integer("libzero.largest_count", "0", "largest count in one MPI call, at least 4, for tests; 0: 2^31-1").to("2147483647").by_init(),
 };
 
 constexpr std::size_t number_of_rows = std::size(rows);

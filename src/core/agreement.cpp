@@ -142,6 +142,13 @@ verdict attributed(verdict one, located level, int origin, bool own) {
 }  // namespace
 
 void agreement::enter(const call& what, const std::function<void()>& local, std::span<std::int64_t> votes) {
+    meet(what, [&] {
+        if (first_) first_();
+        if (local) local();
+    }, votes);
+}
+
+void agreement::meet(const call& what, const std::function<void()>& local, std::span<std::int64_t> votes) {
     const std::optional<verdict> mine = run([&] {
         require(votes.size() <= max_votes, code::internal, "{}: {} votes, at most {}", what.name, votes.size(),
                 max_votes);
@@ -152,6 +159,7 @@ void agreement::enter(const call& what, const std::function<void()>& local, std:
     round data{ranks_, what, "rank", true};
     const std::optional<verdict> here = data(mine, counted);
     if (model_ == nullptr || !what.over_model) {
+        if (here) ++failures_;
         if (here) fail_as(attributed(*here, located::rank, data.origin, data.origin == ranks_.rank()));
         return;
     }
@@ -162,6 +170,7 @@ void agreement::enter(const call& what, const std::function<void()>& local, std:
     round model{*model_, what, "model rank", false};
     const std::optional<verdict> anywhere = model(told, counted);
     if (!anywhere) return;
+    ++failures_;
     const bool own_group = model.origin == model_->rank();
     if (own_group && data.origin == ranks_.rank()) fail_as(*here);
     fail_as(attributed(*anywhere, located::model_rank, model.origin, own_group));

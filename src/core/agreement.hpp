@@ -6,6 +6,7 @@
 #include <exception>
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "comm/communicator.hpp"
 #include "core/error.hpp"
@@ -30,13 +31,21 @@ public:
     // `votes` (optional, in and out): numbers of which the maximum over ranks is returned in place; at most max_votes.
     static constexpr int max_votes = 8;
     void enter(const call& what, const std::function<void()>& local, std::span<std::int64_t> votes = {});
+    // What every call does first, as a part of its checks.
+    void begin_with(std::function<void()> first) { first_ = std::move(first); }
 
     // The same check in the middle of a call: did this step fail anywhere?
-    void settle(const call& what, const std::function<void()>& local) { enter(what, local); }
+    void settle(const call& what, const std::function<void()>& local) { meet(what, local, {}); }
+
+    std::int64_t failures() const noexcept { return failures_; }  // that were said to all ranks
 
 private:
+    void meet(const call& what, const std::function<void()>& local, std::span<std::int64_t> votes);
+
     comm::communicator& ranks_;
     comm::communicator* model_ = nullptr;
+    std::function<void()> first_;
+    std::int64_t failures_ = 0;
 };
 
 std::uint64_t digest(const void* data, std::size_t bytes, std::uint64_t seed = 0) noexcept;  // xxHash

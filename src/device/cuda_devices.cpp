@@ -1,4 +1,6 @@
 // The answers of a build with CUDA. The driver is loaded by the first call, and its absence is an answer. See devices.hpp.
+#include <dlfcn.h>
+
 #include "core/error.hpp"
 #include "device/cuda.hpp"
 #include "device/devices.hpp"
@@ -41,6 +43,33 @@ device_choice choose_device(const std::string& wanted) {
     return {number, ""};
 }
 
+// The runtime has no question for it that would not itself begin to use the device, so the driver is asked, which is loaded by now.
+bool program_uses(int device) {
+    using question = int (*)(int device, unsigned* flags, int* active);
+    constexpr const char* name = "cuDevicePrimaryCtxGetState";
+    void* found = ::dlsym(RTLD_DEFAULT, name);
+    if (found == nullptr)
+        if (void* const driver = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD)) {
+            found = ::dlsym(driver, name);
+            ::dlclose(driver);  // the runtime holds it too
+        }
+    unsigned flags = 0;
+    int active = 0;
+    return found != nullptr && reinterpret_cast<question>(found)(device, &flags, &active) == 0 && active != 0;
+}
+
+namespace {
+
+bool in_use_anywhere() {
+    int devices = 0;
+    cuda::forget(cudaGetDeviceCount(&devices));
+    for (int one = 0; one < devices; ++one)
+        if (program_uses(one)) return true;
+    return false;
+}
+
+}  // namespace
+
 address_facts recognise(const void* address) {
     cudaPointerAttributes found = {};
     const cudaError_t status = cudaPointerGetAttributes(&found, address);
@@ -57,20 +86,21 @@ address_facts recognise(const void* address) {
     }
 }
 
-void check_reachable(const void* address, int device, const std::string& what) {
-    if (address == nullptr) return;
+void check_reachable(const void* address, int device, const char* what, const std::string& of) {
+    const bool asked = device >= 0 || in_use_anywhere();
+    if (address == nullptr || !asked) return;  // a program without a GPU shall not begin to use one by our question
     const auto facts = recognise(address);
     if (facts.kind == memory_of::device) {
         require(device >= 0, code::argument,
-                "{} lie in memory of device {}, but this context works in host memory: set libzero.device to \"cuda\" or pass host memory",
-                what, facts.device);
+                "{} '{}' lie in memory of device {}, but this context works in host memory: set libzero.device to \"cuda\" or pass host memory",
+                what, of, facts.device);
         require(device == facts.device, code::argument,
-                "{} lie in memory of device {}, but this context uses device {}: call cudaSetDevice before zero_init, and allocate there",
-                what, facts.device, device);
+                "{} '{}' lie in memory of device {}, but this context uses device {}: call cudaSetDevice before zero_init, and allocate there",
+                what, of, facts.device, device);
     }
     require(device < 0 || facts.kind != memory_of::plain || reads_plain_memory(device), code::argument,
-            "{} lie in plain host memory, which device {} cannot reach: pass memory of cudaMalloc, cudaMallocManaged or "
-            "cudaMallocHost, or set libzero.device to \"host\"", what, device);
+            "{} '{}' lie in plain host memory, which device {} cannot reach: pass memory of cudaMalloc, cudaMallocManaged or "
+            "cudaMallocHost, or set libzero.device to \"host\"", what, of, device);
 }
 
 }  // namespace zero

@@ -15,6 +15,9 @@ struct device_choice {
 };
 device_choice choose_device(const std::string& wanted);
 
+// Whether this process has memory or work on that device already, by whatever library. Does not make it do so.
+bool program_uses(int device);
+
 // plain: memory that the runtime knows nothing of; pinned: locked or registered host memory; managed: of all.
 enum class memory_of { plain, pinned, managed, device };
 struct address_facts {
@@ -24,8 +27,8 @@ struct address_facts {
 address_facts recognise(const void* address);
 constexpr bool is_of_host(memory_of kind) noexcept { return kind == memory_of::plain || kind == memory_of::pinned; }
 
-// Throws code::argument with a sentence about `what` ("the values of 'w'") where a device of that number, or with -1 the
-// host, cannot reach the address. Null passes.
-void check_reachable(const void* address, int device, const std::string& what);
+// Throws code::argument with a sentence about `what` and its name ("the values of", "w") where a device of that number, or with
+// -1 the host, cannot reach the address. Null passes.
+void check_reachable(const void* address, int device, const char* what, const std::string& of);
 
 }  // namespace zero

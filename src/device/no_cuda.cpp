@@ -10,8 +10,10 @@ device_choice choose_device(const std::string& wanted) {
     return {-1, wanted == "host" ? "libzero.device is \"host\"" : "this build has no CUDA"};
 }
 
+bool program_uses(int) { return false; }
+
 address_facts recognise(const void*) { return {}; }
 
-void check_reachable(const void*, int, const std::string&) {}
+void check_reachable(const void*, int, const char*, const std::string&) {}
 
 }  // namespace zero

@@ -23,6 +23,7 @@ inline call dot(std::uint64_t digest) { return {"zero_dot", 14, digest, true}; }
 inline call wait() { return {"zero_wait", 15, 0}; }
 inline call report() { return {"zero_report", 16, 0}; }
 inline call finalize() { return {"zero_finalize", 17, 0}; }
+inline call renewal() { return {"zero_step, zero_publish, zero_load (copies that are open)", 21, 0}; }
 inline call adopt() { return {"zero_load (values everywhere)", 18, 0, true}; }
 // With enable_sanity_checks only: local calls that then compare their arguments over the ranks.
 inline call release(std::uint64_t digest) { return {"zero_release", 19, digest}; }

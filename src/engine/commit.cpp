@@ -7,7 +7,9 @@
 #include "core/error.hpp"
 #include "device/available.hpp"
 #include "device/pages.hpp"
+#include "core/postponed.hpp"
 #include "engine/run.hpp"
+#include "engine/turn.hpp"
 
 namespace zero {
 
@@ -36,10 +38,13 @@ partition::forecast engine::make_forecast(const partition::layout& space, const 
     rules.user_states = static_cast<int>(user_states_.size());
     rules.ring = stage::ring_size;
     rules.running_sums = stage::keeps_running_sums(how);
-    rules.exchange_bytes = ranks_->scratch_bytes(largest_slice_bytes(space));
+    const std::int64_t on_host = ranks_->scratch_bytes(largest_slice_bytes(space));
+    rules.exchange_bytes = device_ < 0 ? on_host : ranks_->device_scratch_bytes(largest_slice_bytes(space));
+    rules.host_bytes = device_ < 0 ? 0 : on_host;
     rules.publish_bytes = stage::publish_bytes(space, how.allgather_bucket_size);
     rules.node_memory = ranks_->shared() != nullptr;
-    rules.saves_behind = options_.boolean("checkpoint.async");
+    // What is saved from a device passes through host memory, and behind the caller's back through a copy of that.
+    rules.copies_of_save = (options_.boolean("checkpoint.async") ? 1 : 0) + (device_ < 0 ? 0 : 1);
     for (const attachment& one : attachments_)
         if (one.per_rank || ranks_->rank() == 0) rules.attached_bytes += one.count * size_of(one.type) + page_bytes();
     return partition::plan(space, rules);
@@ -47,10 +52,10 @@ partition::forecast engine::make_forecast(const partition::layout& space, const 
 
 std::pair<std::int64_t, std::int64_t> engine::forecast(place where) const {
     require(!committed(), code::state, "zero_forecast comes before zero_commit; afterwards zero_memory tells what is taken");
-    if (where != place::host) return {0, 0};
     const auto how = resolved();
     const auto all = make_forecast(make_layout(how), how);
-    return {ledger_.bytes(where) + all.total(), std::max(ledger_.peak(where), ledger_.bytes(where) + all.peak())};
+    const auto more = all.at(where, device_ < 0 ? place::host : place::device);
+    return {ledger_.bytes(where) + more.bytes, std::max(ledger_.peak(where), ledger_.bytes(where) + more.peak)};
 }
 
 void engine::commit() {
@@ -58,6 +63,10 @@ void engine::commit() {
     agreement_->enter(calls::commit(0), [&] {
         require(!committed(), code::state, "zero_commit was called already");
         how = resolved();
+        require(device_ < 0 || !how.reproducible, code::unsupported,
+                "libzero.reproducible adds in host memory only: set libzero.device to \"host\", or leave the sums in the order of the ranks");
+        require(!how.reproducible || ranks_->shared() == nullptr || ranks_->nodes().nodes == 1, code::state,
+                "libzero.reproducible was set after zero_init on several nodes: give it in the configuration or in the environment");
     });
     compare_options(calls::commit(4));
     compare_tensors();
@@ -65,13 +74,14 @@ void engine::commit() {
     for (const auto& line : options_.notices()) log_->once(log_level::info, line);
     for (const auto& line : how.notices) log_->once(log_level::info, line);
     if (!why_plain_.empty()) log_->once(log_level::info, "libzero.node_shared: the ranks talk by plain MPI: " + why_plain_);
+    if (!why_staged_.empty()) log_->once(log_level::warning, "libzero.device: gradients and values travel through host memory: " + why_staged_);
 
     settings_ = how;
     layout_ = make_layout(settings_);
     const int threads = threads_to_use(settings_.threads);
     threads_ = std::make_unique<crew>(threads, cores_to_stay_on(settings_.bind, threads));
     ranks_->employ(threads_.get());
-    work_ = compute::make_host(*threads_);
+    if (device_ < 0) work_ = compute::make_host(*threads_);
     agreement_->settle(calls::commit(5), [&] {
         expect_memory();
         start_overlap();
@@ -86,17 +96,21 @@ void engine::commit() {
     });
     stage_ = std::move(fresh);  // from here on a failure must take it back
     try {
-        spread_initial_values(passage);
+        const turn order(*this);
+        postponed spreading;
+        spreading.attempt([&] { spread_initial_values(passage); });
+        if (spreading.failure()) ranks_->give_up();
         passage = buffer();
         agreement_->settle(calls::commit(2), [&] {
+            spreading.rethrow();
             stage_->take_rest(stage::optimizer_states(settings_), user_states_);
             ranks_->reserve(ledger_, largest_slice_bytes(layout_));
+            for (int b = 0; b < context_->buckets(); ++b) stage_->moves().refresh_masters(b, {0, context_->bucket(b).padded});
         });
     } catch (...) {
         stage_.reset();
         throw;
     }
-    for (int b = 0; b < context_->buckets(); ++b) stage_->moves().refresh_masters(b, {0, context_->bucket(b).padded});
     some_in_slices_ = false;
     for (const auto& b : layout_.buckets()) some_in_slices_ |= !b.whole_values && !context_->exists_once(b);
     refresh_groups();
@@ -104,16 +118,17 @@ void engine::commit() {
     run_->received.assign(static_cast<std::size_t>(registry_.count()), 0);
     run_->holders.assign(static_cast<std::size_t>(registry_.count()), 0);
     if (ranks_->rank() != 0) return;
-    log_->info("stage {}, {} ranks on {} nodes{}, {} threads each; {} elements in {} tensors; {} bytes on this rank", settings_.stage,
-               ranks_->size(), ranks_->nodes().nodes, stage_->memory().values_of_node() != nullptr ? " that share memory" : "",
-               threads_->members(), layout_.elements(), registry_.count(), ledger_.bytes(place::host));
+    log_->info("stage {}, {} ranks on {} nodes{}, {} threads each; {} elements in {} tensors; {} bytes of host memory and {} of device memory "
+               "on this rank", settings_.stage, ranks_->size(), ranks_->nodes().nodes,
+               stage_->memory().values_of_node() != nullptr ? " that share memory" : "", threads_->members(), layout_.elements(),
+               registry_.count(), ledger_.bytes(place::host), ledger_.bytes(place::device));
 }
 
 // Ranks that share memory ask together, before any of them takes some: one after the other, all would be promised the same bytes,
 // and the kernel would kill the one that touches the last of them.
 void engine::expect_memory() const {
     const int together = ranks_->shared() != nullptr ? ranks_->nodes().per_node() : 1;
-    const std::int64_t each = make_forecast(layout_, settings_).total();
+    const std::int64_t each = make_forecast(layout_, settings_).at(place::host, device_ < 0 ? place::host : place::device).bytes;
     const std::string lacking = each > INT64_MAX / together ? "more than the address space" : shortage(each * together);
     require(lacking.empty(), code::memory,
             "{} bytes of host memory on each of {} ranks of this node could not be had ({}): use more nodes, a higher stage or smaller buckets",
@@ -193,15 +208,17 @@ void engine::compare_tensors() {
 
 void engine::spread_initial_values(const buffer& passage) {
     const int root = settings_.broadcast_initial ? 0 : -1;
+    postponed each;
     for (int b = 0; b < context_->buckets(); ++b) {
         const auto& bucket = context_->bucket(b);
         if (bucket.library_owned) continue;  // zeros everywhere
         if (bucket.whole_values) {
-            stage_->moves().spread_bucket(b, root, passage);
+            each.attempt([&] { stage_->moves().spread_bucket(b, root, passage); });
             continue;
         }
-        for (int id : bucket.tensors) stage_->moves().spread(id, root, registry_.at(id).values, passage);
+        for (int id : bucket.tensors) each.attempt([&] { stage_->moves().spread(id, root, registry_.at(id).values, passage); });
     }
+    each.rethrow();
 }
 
 }  // namespace zero

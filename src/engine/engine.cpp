@@ -7,8 +7,8 @@
 #include <map>
 #include <string_view>
 
-#include "comm/background.hpp"
 #include "core/error.hpp"
+#include "device/devices.hpp"
 #include "engine/run.hpp"
 #include "optimizer/optimizer.hpp"
 
@@ -24,14 +24,8 @@ engine::engine(const void* mpi_comm, const std::string& config) {
         settings_ = config::resolve(options_, ranks_->size(), 0);
     });
     compare_options(calls::init(1));
-    // The level of communication follows from options that are only now known.
-    if (settings_.node_size > 0 || settings_.largest_count > 0)
-        ranks_ = comm::make(mpi_comm, {settings_.node_size, settings_.largest_count});
-    // A sum in two levels would be rounded after the first.
-    if (settings_.reproducible && ranks_->nodes().nodes > 1) why_plain_ = "libzero.reproducible adds all contributions at once";
-    else if (settings_.node_shared) ranks_ = comm::share_node(std::move(ranks_), why_plain_);
-    if (ranks_->size() > 1) ranks_ = comm::in_background(std::move(ranks_));
-    agreement_ = std::make_unique<agreement>(*ranks_);
+    choose_place();
+    join_ranks(mpi_comm);
     run_->options_digest = digest(options_.as_json());
     if (settings_.log_level >= 0) log_->level(static_cast<log_level>(settings_.log_level));
 }
@@ -67,6 +61,7 @@ config::settings engine::resolved() const {
 template <typename Value>
 void engine::set_option(const std::string& key, const Value& value) {
     if (!committed()) {
+        require(!options_.is_read_by_init(key), code::state, "{} is read by zero_init: give it in the configuration or in the environment", key);
         options_.set(key, value);
     } else {
         require(options_.is_run_time(key), code::state, "{} is fixed by zero_commit: set it before, or in the configuration", key);
@@ -214,6 +209,7 @@ int engine::add_group(const std::string& json) {
 int engine::add_tensor(const std::string& name, dtype type, std::span<const std::int64_t> dims, void* values, int group) {
     require(!committed(), code::state, "zero_register comes before zero_commit: the list of parameters is frozen by it");
     require(group >= 0 && group < groups_, code::argument, "tensor '{}': group {} does not exist; there are 0 to {}, and zero_group makes more", name, group, groups_ - 1);
+    check_reachable(values, "the values of", name);
     return registry_.add(name, type, dims, values, group);
 }
 
@@ -231,6 +227,7 @@ void engine::add_state(const std::string& name) {
 void engine::attach(const attachment& what) {
     check_name(what.name, "attached array");
     require(what.count == 0 || what.data != nullptr, code::argument, "attached array '{}' has no data", what.name);
+    zero::check_reachable(what.data, -1, "the elements of the attached array", what.name);
     for (const auto& other : attachments_)
         require(other.name != what.name, code::argument, "an array '{}' is attached already: choose another name", what.name);
     attachments_.push_back(what);
@@ -242,6 +239,7 @@ void engine::rebind(int id, void* values) {
         require(!t.library_owned, code::state, "'{}' belongs to the library: there is no array of yours to move", t.name);
         require(stage_->is_whole(id), code::state, "'{}' is held in slices (stage 3): the library does not use your array after zero_commit", t.name);
         require(run_->holders[static_cast<std::size_t>(id)] == 0, code::state, "'{}' is gathered: zero_release it before zero_rebind", t.name);
+        check_reachable(values, "the values of", t.name);
     });
     registry_.rebind(id, values);
 }

@@ -72,6 +72,8 @@ public:
 };
 
 class engine {
+    friend class turn;
+
 public:
     engine(const void* mpi_comm, const std::string& config);                            // (c)
     ~engine();
@@ -118,6 +120,7 @@ public:
     std::pair<std::int64_t, std::int64_t> memory(place where) const;                    // bytes, peak
     std::string report();                                                               // (c)
     void close();                                                                       // (c) the collective half of finalize
+    void set_stream(void* cuda_stream);
 
     // --- for checkpoints: local looks at a committed context; every one of them throws code::state before commit ---
     const registry& tensors() const noexcept { return registry_; }
@@ -128,6 +131,8 @@ public:
     void require_committed(const char* call) const;           // code::state, naming the call
     std::vector<std::string> state_names(int tensor) const;   // optimizer and user states kept for it; empty when frozen
     owned_part owned(int tensor, const std::string& state);   // "value" or one of state_names: what this rank saves (1/P in every stage)
+    bool on_device() const noexcept { return device_ >= 0; }  // owned parts lie there
+    void copy(void* to, const void* from, std::int64_t bytes);  // to or from owned parts
     progress_state progress() const;
     void restore(const progress_state& from);
     void adopt();                                             // (c) owned parts were rewritten: values (and in stage 0 states) everywhere follow
@@ -155,6 +160,12 @@ private:
     std::int64_t owned_elements() const;
     std::int64_t live_elements() const;
     double rate_of_next_update() const;
+
+    // join.cpp
+    void choose_place();                                      // (c) device or host memory
+    void join_ranks(const void* mpi_comm);                    // (c) the way that the ranks talk from now on
+    void check_reachable(const void* address, const char* what, const std::string& of) const;
+    void check_any(const void* address, const char* what, const std::string& of) const;  // host memory will do as well
 
     // commit.cpp
     partition::layout make_layout(const config::settings& how) const;
@@ -186,9 +197,11 @@ private:
     double sum_over_ranks(exact_sum mine, bool& finite, std::exception_ptr failed = {});
     void agree_on_norm(const compute::totals& mine, std::exception_ptr failed = {});
     void apply_update(bool written_anywhere, bool copies_open_anywhere);
+    void before_renewal(bool copies_open_anywhere, const std::function<void()>& body);
     void follow_values(bool copies_open_anywhere);
     void follow_slices(bool copies_open_anywhere);
     void close_window();
+    compute::totals own_products(const std::string& a, const std::string& b, int group);
     bool judges_moments() const;
     void look_at_moments(std::size_t group, ballot& mine) const;
     call with_phase(call what) const;
@@ -210,6 +223,9 @@ private:
     std::unique_ptr<run> run_;
     bool some_in_slices_ = false;                             // gathers of some tensor communicate
     std::string why_plain_;                                   // why the ranks do not share memory, where they were to
+    std::string why_host_;                                    // ... do not use devices; ... do not reach each other's
+    std::string why_staged_;
+    int device_ = -1;                                         // where values and gradients live; -1: host memory
     int groups_ = 1;
     std::unique_ptr<pending> behind_;                         // last: it may work on all the others
 };

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "device/devices.hpp"
 #include "engine/engine.hpp"
 #include "stage/stage.hpp"
 
@@ -27,12 +28,13 @@ estimate estimate_memory(const std::string& config, dtype type, int ranks, int n
     partition::plan_rules rules;
     rules.stage = how.stage;
     // Whether ranks can share memory shows when they run. The estimate counts on it where the configuration says so itself.
-    rules.node_memory = options.has("libzero.node_shared") && how.node_shared && where.nodes == nodes;
+    const bool on_device = how.device == "cuda" || (how.device == "auto" && choose_device("auto").number >= 0);
+    rules.node_memory = !on_device && options.has("libzero.node_shared") && how.node_shared && where.nodes == nodes;
     rules.running_sums = stage::keeps_running_sums(how);
     rules.optimizer_states = static_cast<int>(stage::optimizer_states(how).size());
     const auto all = partition::plan(space, rules);
     estimate bytes;
-    bytes.host = all.model_states();
+    (on_device ? bytes.device : bytes.host) = all.model_states();
     return bytes;
 }
 

@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "engine/run.hpp"
+#include "engine/turn.hpp"
 #include "tensor/vector.hpp"
 
 namespace zero {
@@ -44,6 +45,7 @@ void engine::fill(int id, const std::string& kind, double a, double b, std::uint
     std::memcpy(bits + 1, &b, sizeof b);
     fill_kind which = fill_kind::constant;
     std::int64_t open = 0;
+    buffer aside;  // for a device
     agreement_->enter(calls::fill(digest_of({id, bits[0], bits[1], static_cast<std::int64_t>(seed)}, kind)), [&] {
         checked(id, "zero_fill");
         if (kind == "uniform") which = fill_kind::uniform;
@@ -53,31 +55,46 @@ void engine::fill(int id, const std::string& kind, double a, double b, std::uint
         require(which != fill_kind::uniform || a <= b, code::argument, "zero_fill: uniform values in [{}, {}) are none: give the smaller bound first", a, b);
         require(which != fill_kind::normal || b >= 0, code::argument, "zero_fill: the deviation {} is negative", b);
         open = stage_->copies().any_open() ? 1 : 0;
+        if (!work_->on_host()) aside = buffer(ledger_, purpose::communication, 1 << 20);
     }, {&open, 1});
+    const turn order(*this);
     const auto& t = registry_.at(id);
     const auto& seat = layout_.where(id);
     auto& memory = stage_->memory();
     const std::uint64_t key = mixed(seed ^ digest(t.name));
-    const auto fill_range = [&](partition::range part, dtype type, auto&& address) {
-        const std::int64_t first = std::max<std::int64_t>(0, part.first - seat.offset);
-        const std::int64_t end = std::min(t.count, part.first + part.count - seat.offset);
+    const auto write = [&](dtype type, std::byte* to, std::int64_t begin, std::int64_t count) {  // into host memory
         std::array<double, 512> tile;
-        for (std::int64_t at = first; at < end; at += static_cast<std::int64_t>(tile.size())) {
-            const std::int64_t n = std::min(end - at, static_cast<std::int64_t>(tile.size()));
-            for (std::int64_t i = 0; i < n; ++i) tile[static_cast<std::size_t>(i)] = element(which, a, b, key, at + i);
+        for (std::int64_t done = 0; done < count; done += static_cast<std::int64_t>(tile.size())) {
+            const std::int64_t n = std::min(count - done, static_cast<std::int64_t>(tile.size()));
+            for (std::int64_t i = 0; i < n; ++i) tile[static_cast<std::size_t>(i)] = element(which, a, b, key, begin + done + i);
+            std::byte* place = to + done * size_of(type);
             if (is_16bit(t.type)) {  // as its fp32 master is rounded
                 std::array<float, 512> single;
                 vector::convert(dtype::f32, single.data(), dtype::f64, tile.data(), n);
-                vector::convert(type, address(at), dtype::f32, single.data(), n);
+                vector::convert(type, place, dtype::f32, single.data(), n);
             } else {
-                vector::convert(type, address(at), dtype::f64, tile.data(), n);
+                vector::convert(type, place, dtype::f64, tile.data(), n);
             }
         }
     };
-    fill_range(memory.written_values(seat.bucket), t.type, [&](std::int64_t i) { return memory.value(id, i); });
-    if (memory.has_master(seat.bucket))
-        fill_range(memory.states_part(seat.bucket), dtype::f32, [&](std::int64_t i) { return memory.vector(id, "master", i); });
-    ranks_->fence();
+    const auto fill_range = [&](partition::range part, dtype type, auto&& address) {
+        const std::int64_t first = std::max<std::int64_t>(0, part.first - seat.offset);
+        const std::int64_t end = std::min(t.count, part.first + part.count - seat.offset);
+        if (end <= first) return;
+        if (work_->on_host()) return write(type, address(first), first, end - first);
+        const std::int64_t room = aside.bytes() / size_of(type);
+        for (std::int64_t at = first; at < end; at += room) {
+            const std::int64_t n = std::min(room, end - at);
+            write(type, aside.data(), at, n);
+            work_->copy(address(at), aside.data(), n * size_of(type));
+        }
+    };
+    before_renewal(open != 0, [&] {
+        fill_range(memory.written_values(seat.bucket), t.type, [&](std::int64_t i) { return memory.value(id, i); });
+        if (memory.has_master(seat.bucket))
+            fill_range(memory.states_part(seat.bucket), dtype::f32, [&](std::int64_t i) { return memory.vector(id, "master", i); });
+        ranks_->fence();
+    });
     stage_->values_changed(open != 0);
 }
 

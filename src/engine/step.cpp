@@ -1,9 +1,13 @@
 // The life of a step: hand-over, finish, update, publish. Decisions that change control flow are taken on agreed data.
 #include <chrono>
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/error.hpp"
+#include "core/postponed.hpp"
 #include "engine/run.hpp"
+#include "engine/turn.hpp"
 #include "optimizer/optimizer.hpp"
 
 namespace zero {
@@ -70,6 +74,7 @@ void engine::open_window() {
 void* engine::gradient(int id) {
     const auto& t = checked(id, "zero_gradient");
     require(!frozen(id), code::state, "'{}' is frozen: there is no buffer for its gradient", t.name);
+    const turn order(*this, turn::begins::here);
     open_window();
     run_->micro_step_ended = false;
     return stage_->gradients().buffer_for(id);
@@ -90,7 +95,9 @@ void engine::reduce_scaled_list(std::span<const int> ids, double factor, const v
         const bool built = run_->now == run::phase::open && stage_->gradients().has_pending(ids[i]);
         require(gradients[i] != nullptr || built || t.count == 0 || factor == 0, code::argument,
                 "zero_reduce of '{}': the gradient is NULL and no buffer of zero_gradient is being filled for it", t.name);
+        check_reachable(gradients[i], "zero_reduce: the gradient of", t.name);
     }
+    const turn order(*this, turn::begins::here);
     open_window();
     run_->micro_step_ended = false;
     for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -148,14 +155,11 @@ bool engine::finish_micro_step(bool late_anywhere) {
     open_window();
     const bool boundary = run_->micro_step + 1 >= settings_.accumulation_steps || settings_.end_window;
     if (boundary) check_unused();
-    std::exception_ptr failed;
-    try {
-        stage_->gradients().finish(boundary, divisor(run_->micro_step + 1), late_anywhere);
-    } catch (...) {
-        if (!boundary) throw;
-        failed = std::current_exception();
-    }
-    if (boundary) agree_on_norm(stage_->gradients().norm(), failed);  // throws where anything failed: not counted then
+    postponed sums;
+    sums.attempt([&] { stage_->gradients().finish(boundary, divisor(run_->micro_step + 1), late_anywhere); });
+    if (!boundary) sums.rethrow();
+    if (sums.failure()) ranks_->give_up();  // others may wait for what will not come
+    if (boundary) agree_on_norm(stage_->gradients().norm(), sums.failure());  // throws where anything failed: not counted then
     ++run_->micro_step;
     if (boundary) {
         run_->now = run::phase::finished;
@@ -204,6 +208,7 @@ void engine::finish() {
         check_stale();
         agreed.late = run_->now == run::phase::open && stage_->gradients().has_late() ? 1 : 0;
     }, agreed.votes());
+    const turn order(*this);
     run_->micro_step_ended = !finish_micro_step(agreed.late != 0);
 }
 
@@ -220,6 +225,7 @@ void engine::step() {
         agreed.behind = behind_ != nullptr && !behind_->ready() ? 1 : 0;
         if (judges_moments()) look_at_moments(run_->judged_groups, agreed);
     }, agreed.votes());
+    const turn order(*this);
     if (judges_moments()) {
         if (agreed.moved != 0 && agreed.squared == 0)
             log_->warning("group {}: the squares of all gradients are 0 in fp32 (gradients below about 1e-21); scale the loss or use fp64",
@@ -249,8 +255,15 @@ void engine::apply_update(bool written_anywhere, bool copies_open_anywhere) {
         std::set<std::string> written;
         for (std::size_t i = 0; i < names.size(); ++i)
             if (flags[i] != 0) written.insert(names[i]);
-        stage_->follow(written);
-        if (written.count("gradient") != 0) agree_on_norm(stage_->gradients().measure());
+        postponed following;
+        compute::totals again;
+        following.attempt([&] {
+            stage_->follow(written);
+            if (written.count("gradient") != 0) again = stage_->gradients().measure();
+        });
+        if (following.failure()) ranks_->give_up();
+        if (written.count("gradient") != 0) agree_on_norm(again, following.failure());
+        following.rethrow();
     }
     const double clip = settings_.gradient_clipping;
     run_->overflow = !run_->finite || (clip > 0 && !std::isfinite(run_->grad_norm));
@@ -280,7 +293,7 @@ void engine::apply_update(bool written_anywhere, bool copies_open_anywhere) {
     }
     numbers.clip_factor = optimizer::clip_factor(clip, run_->grad_norm);
     numbers.step = run_->step + 1;
-    stage_->update(numbers);
+    before_renewal(copies_open_anywhere, [&] { stage_->update(numbers); });
     if (!stage_->optimizer().keeps_gradient()) run_->gradient_readable = false;
     ++run_->step;
     run_->scale.update(false);
@@ -290,6 +303,15 @@ void engine::apply_update(bool written_anywhere, bool copies_open_anywhere) {
     follow_values(copies_open_anywhere);
     stage_->copies().end_of_step();
     run_->seconds_updating += seconds_since(start);
+}
+
+// What is renewed afterwards is renewed by all ranks, so a failure of one is everybody's first.
+void engine::before_renewal(bool copies_open_anywhere, const std::function<void()>& body) {
+    if (!copies_open_anywhere) return body();
+    postponed changes;
+    changes.attempt(body);
+    if (changes.failure()) ranks_->give_up();
+    agreement_->settle(calls::renewal(), [&] { changes.rethrow(); });
 }
 
 // The slices hold new values: copies that are open anywhere are renewed, all others count as not fetched.
@@ -325,16 +347,28 @@ bool engine::judges_moments() const {
 }
 
 void engine::look_at_moments(std::size_t group, ballot& mine) const {
+    constexpr std::int64_t tile = 1 << 16;
     for (int b = 0; b < context_->buckets() && mine.squared == 0; ++b) {
         const auto& bucket = context_->bucket(b);
         if (static_cast<std::size_t>(bucket.group) != group || !bucket.trainable || sum_type(bucket.type) != dtype::f32) continue;
         const auto part = stage_->memory().states_part(b);
         const auto* m = reinterpret_cast<const float*>(stage_->memory().state_at(b, 0, part.first));
         const auto* v = reinterpret_cast<const float*>(stage_->memory().state_at(b, 1, part.first));
-        for (std::int64_t i = 0; i < part.count && mine.squared == 0; ++i) {
-            if (m[i] == 0) continue;
-            mine.moved = 1;
-            mine.squared = v[i] != 0 ? 1 : 0;
+        std::vector<float> first, second;  // from a device
+        for (std::int64_t done = 0; done < part.count && mine.squared == 0; done += tile) {
+            const std::int64_t n = std::min(tile, part.count - done);
+            const float *one = m + done, *other = v + done;
+            if (!work_->on_host()) {
+                first.resize(static_cast<std::size_t>(n));
+                second.resize(static_cast<std::size_t>(n));
+                work_->copy(first.data(), std::exchange(one, first.data()), n * size_of(dtype::f32));
+                work_->copy(second.data(), std::exchange(other, second.data()), n * size_of(dtype::f32));
+            }
+            for (std::int64_t i = 0; i < n && mine.squared == 0; ++i) {
+                if (one[i] == 0) continue;
+                mine.moved = 1;
+                mine.squared = other[i] != 0 ? 1 : 0;
+            }
         }
     }
 }
@@ -346,6 +380,7 @@ owned_part engine::slice(int id, const std::string& state) {
     check_state(t, state, "zero_slice");
     require(state != "gradient" || run_->now == run::phase::finished, code::state,
             "zero_slice: the gradient's slices may be used from zero_finish (at the end of the window) to the next zero_step, zero_publish or zero_reduce");
+    const turn order(*this, turn::begins::here);
     run_->written.insert(state == "master" ? "value" : state);
     return owned(id, state == "master" ? "value" : state);
 }
@@ -357,7 +392,8 @@ void engine::publish() {
         require(run_->now != run::phase::open, code::state, "zero_publish inside an accumulation window: zero_finish it first");
         open = stage_->copies().any_open() ? 1 : 0;
     }, {&open, 1});
-    stage_->publish();
+    const turn order(*this);
+    before_renewal(open != 0, [&] { stage_->publish(); });
     follow_slices(open != 0);
     stage_->copies().end_of_step();
 }
@@ -368,9 +404,12 @@ void engine::adopt() {
         require_committed("zero_load");
         open = stage_->copies().any_open() ? 1 : 0;
     }, {&open, 1});
-    stage_->publish();
-    for (int b = 0; b < context_->buckets(); ++b)  // frozen values changed as well
-        if (!context_->bucket(b).trainable) stage_->moves().publish(b);
+    const turn order(*this);
+    before_renewal(open != 0, [&] {
+        stage_->publish();
+        for (int b = 0; b < context_->buckets(); ++b)  // frozen values changed as well
+            if (!context_->bucket(b).trainable) stage_->moves().publish(b);
+    });
     follow_slices(open != 0);
 }
 
@@ -385,6 +424,14 @@ double engine::dot(const std::string& a, const std::string& b, int group) {
         }
     });
     compute::totals all;
+    postponed products;
+    products.attempt([&] { all = own_products(a, b, group); });
+    return sum_over_ranks(all.squares, all.finite, products.failure());
+}
+
+compute::totals engine::own_products(const std::string& a, const std::string& b, int group) {
+    compute::totals all;
+    const compute::held until_then(*work_, {&all, 1});
     for (const auto& t : registry_.all()) {
         const auto& bucket = context_->bucket(layout_.where(t.id).bucket);
         if (!bucket.trainable || (group >= 0 && bucket.group != group)) continue;
@@ -395,7 +442,7 @@ double engine::dot(const std::string& a, const std::string& b, int group) {
         if (x.count > 0) work_->dot(x.type, x.data, y.data, x.count, all);
     }
     work_->wait();
-    return sum_over_ranks(all.squares, all.finite);
+    return all;
 }
 
 void engine::wait() {
@@ -413,13 +460,17 @@ void engine::close() {
     }, votes);
     if (!committed()) return ranks_->farewell();
     const bool same_buckets = votes[2] == -votes[3];  // else some wait for what others will never send: given up
-    if (votes[0] != 0 && same_buckets) {  // what is on its way arrives, so that no message is left behind
-        open_window();
-        stage_->gradients().finish(true, 1, votes[1] != 0);
-    }
-    stage_->copies().drop_idle();
-    if (behind_ != nullptr) behind_->join();
+    postponed ends;
+    if (votes[0] != 0 && same_buckets)  // what is on its way arrives, so that no message is left behind
+        ends.attempt([&] {
+            open_window();
+            stage_->gradients().finish(true, 1, votes[1] != 0);
+        });
+    ends.attempt([&] { stage_->copies().drop_idle(); });
+    if (ends.failure()) ranks_->give_up();
+    if (behind_ != nullptr) ends.attempt([&] { behind_->join(); });
     ranks_->farewell();
+    ends.rethrow();
 }
 
 }  // namespace zero

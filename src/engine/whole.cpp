@@ -6,6 +6,7 @@
 
 #include "core/error.hpp"
 #include "engine/run.hpp"
+#include "engine/turn.hpp"
 
 namespace zero {
 
@@ -63,13 +64,18 @@ void engine::gather_list(std::span<const int> ids, void** values) {
         std::copy_if(ids.begin(), ids.end(), std::back_inserter(apart), [&](int id) { return stage_->gathers_apart(id); });
         return apart.empty() ? wish{false, 0} : stage_->copies().prepare(apart);
     };
-    if (gathers_meet()) {
-        auto& copies = stage_->copies();
-        const wish agreed = agree_on_copies(*agreement_, copies, calls::gather(digest(ids.data(), ids.size_bytes())), prepare);
-        for (int id : apart) copies.begin(id, agreed);
-        if (!apart.empty()) copies.look_ahead(apart, agreed);
+    const bool together = gathers_meet();
+    wish agreed;
+    if (together) {
+        agreed = agree_on_copies(*agreement_, stage_->copies(), calls::gather(digest(ids.data(), ids.size_bytes())), prepare);
     } else {
         prepare();
+        if (work_ != nullptr) work_->after_caller();
+    }
+    const turn order(*this);
+    if (together) {
+        for (int id : apart) stage_->copies().begin(id, agreed);
+        if (!apart.empty()) stage_->copies().look_ahead(apart, agreed);
     }
     for (std::size_t i = 0; i < ids.size(); ++i) {
         const int id = ids[i];
@@ -92,13 +98,15 @@ void engine::prefetch(int id) {
         checked(id, "zero_prefetch");
         return stage_->is_whole(id) ? wish{false, 0} : stage_->copies().prepare_ahead(id);
     });
+    const turn order(*this);
     if (!stage_->is_whole(id)) stage_->copies().prefetch(id, agreed);
 }
 
 // A local call: its checks are its own, or with enable_sanity_checks everybody's.
 void engine::check_alone_or_together(const call& what, const std::function<void()>& check) {
-    if (committed() && settings_.sanity_checks) agreement_->enter(what, check);
-    else check();
+    if (committed() && settings_.sanity_checks) return agreement_->enter(what, check);
+    if (work_ != nullptr) work_->after_caller();
+    check();
 }
 
 void engine::release(int id) {
@@ -128,23 +136,29 @@ void engine::scatter(int id, int root, const void* values) {
         const auto& t = checked_root(id, root, "zero_scatter");
         const bool gives = root < 0 || root == ranks_->rank();
         require(!gives || values != nullptr || t.count == 0, code::argument, "zero_scatter of '{}': this rank gives the values, so they may not be NULL", t.name);
+        if (gives) check_any(values, "zero_scatter: the values for", t.name);
         open = stage_->copies().any_open() ? 1 : 0;
         passage = stage_->moves().passage(id, "", root);
     }, {&open, 1});
-    stage_->moves().spread(id, root, values, passage);
+    const turn order(*this);
+    before_renewal(open != 0, [&] { stage_->moves().spread(id, root, values, passage); });
     stage_->values_changed(open != 0);
     if (root < 0 || root == ranks_->rank()) received(id);
 }
 
 void engine::gather_to(int id, int root, void* to) {
+    buffer passage;
     agreement_->enter(calls::gather_to(digest_of({id, root})), [&] {
         const auto& t = checked_root(id, root, "zero_gather_to");
         const bool takes = root < 0 || root == ranks_->rank();
         require(!takes || to != nullptr || t.count == 0, code::argument, "zero_gather_to of '{}': this rank receives the values, so the buffer may not be NULL", t.name);
+        if (takes) check_any(to, "zero_gather_to: the elements of the buffer for", t.name);
+        if (!stage_->is_whole(id)) passage = stage_->moves().passage_up(id, "");
     });
+    const turn order(*this);
     const bool takes = root < 0 || root == ranks_->rank();
     const void* whole = stage_->whole(id);
-    if (whole == nullptr) stage_->moves().collect(id, "", root, to);
+    if (whole == nullptr) stage_->moves().collect(id, "", root, to, passage);
     else if (takes && registry_.at(id).count > 0 && to != whole)
         work_->copy(to, whole, registry_.at(id).bytes());
     if (takes) received(id);
@@ -162,13 +176,18 @@ void engine::check_state(const tensor& t, const std::string& state, const char* 
 }
 
 void engine::gather_state(int id, const std::string& state, int root, void* to) {
+    const std::string vector = state == "master" ? "value" : state;
+    buffer passage;
     agreement_->enter(calls::gather_state(digest_of({id, root}, state)), [&] {
         const auto& t = checked_root(id, root, "zero_gather_state");
         check_state(t, state, "zero_gather_state");
         const bool takes = root < 0 || root == ranks_->rank();
         require(!takes || to != nullptr || t.count == 0, code::argument, "zero_gather_state of '{}': this rank receives, so the buffer may not be NULL", t.name);
+        if (takes) check_any(to, "zero_gather_state: the elements of the buffer for", t.name);
+        passage = stage_->moves().passage_up(id, vector);
     });
-    stage_->moves().collect(id, state == "master" ? "value" : state, root, to);
+    const turn order(*this);
+    stage_->moves().collect(id, vector, root, to, passage);
 }
 
 void engine::scatter_state(int id, const std::string& state, int root, const void* from) {
@@ -180,19 +199,23 @@ void engine::scatter_state(int id, const std::string& state, int root, const voi
         check_state(t, state, "zero_scatter_state");
         const bool gives = root < 0 || root == ranks_->rank();
         require(!gives || from != nullptr || t.count == 0, code::argument, "zero_scatter_state of '{}': this rank gives the values, so they may not be NULL", t.name);
+        if (gives) check_any(from, "zero_scatter_state: the values for", t.name);
         open = stage_->copies().any_open() ? 1 : 0;
         vector = state != "value" && state != "master" ? state : stage_->memory().has_master(layout_.where(id).bucket) ? "master" : "";
         passage = stage_->moves().passage(id, vector, root);
     }, {&open, 1});
-    if (vector.empty()) stage_->moves().spread(id, root, from, passage);
-    else stage_->moves().spread_vector(id, vector, root, from, passage);
-    if (vector == "gradient") run_->written.insert(vector);
-    if (!vector.empty() && vector != "master") return;
-    if (vector == "master") {
+    const turn order(*this);
+    const bool values = vector.empty() || vector == "master";
+    before_renewal(values && open != 0, [&] {
+        if (vector.empty()) return stage_->moves().spread(id, root, from, passage);
+        stage_->moves().spread_vector(id, vector, root, from, passage);
+        if (vector != "master") return;
         const int bucket = layout_.where(id).bucket;
         stage_->moves().round_masters(bucket);
         stage_->moves().publish(bucket);
-    }
+    });
+    if (vector == "gradient") run_->written.insert(vector);
+    if (!values) return;
     stage_->values_changed(open != 0);
 }
 

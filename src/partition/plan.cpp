@@ -103,10 +103,12 @@ forecast plan(const layout& space, const plan_rules& how) {
     add(purpose::communication, staging_bytes(space, how), 1);
     add(purpose::communication, how.exchange_bytes, 1);
     add(purpose::communication, how.publish_bytes, 1);
-    if (how.saves_behind) result.copy_of_save = copy_of_save(space, how);
+    if (how.copies_of_save > 0) result.copies_of_save = product(how.copies_of_save, copy_of_save(space, how));
+    result.host_bytes = how.host_bytes;
     // The sum over purposes must fit too; total() itself cannot fail.
     std::int64_t all = result.largest_gather;
-    grow(all, result.copy_of_save);
+    grow(all, result.copies_of_save);
+    grow(all, result.host_bytes);
     for (const std::int64_t bytes : result.bytes) grow(all, bytes);
     return result;
 }

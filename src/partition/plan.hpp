@@ -18,10 +18,11 @@ struct plan_rules {
     int user_states = 0;
     std::int64_t ring = 2;        // staging buckets of stages 2 and 3
     std::int64_t exchange_bytes = 0;  // what the communicator's chunks take (comm::communicator::scratch_bytes)
+    std::int64_t host_bytes = 0;      // ... and in host memory beside that, where values live on a device
     std::int64_t publish_bytes = 0;   // staging for values that live in the caller's arrays
     bool running_sums = false;    // exact sums are kept over the micro-steps of a window (running_bytes)
     bool node_memory = false;     // the ranks of each node share memory
-    bool saves_behind = false;    // asynchronous saves keep a copy of what the rank owns ...
+    int copies_of_save = 0;       // in host memory while a save or load is under way: of what the rank owns ...
     std::int64_t attached_bytes = 0;  // ... and of attached arrays, each from the beginning of a page
 };
 
@@ -35,8 +36,19 @@ struct forecast {
     std::int64_t total() const noexcept;
     std::int64_t model_states() const noexcept;  // parameters + gradients + master + states
     std::int64_t largest_gather = 0;             // stage 3: bytes of the largest bucket of whole values
-    std::int64_t copy_of_save = 0;               // at most: padding is not saved
-    std::int64_t peak() const noexcept { return total() + largest_gather + copy_of_save; }  // one tensor gathered at a time
+    std::int64_t copies_of_save = 0;             // at most: padding is not saved
+    std::int64_t host_bytes = 0;                 // beside values that live on a device
+    struct amount {
+        std::int64_t bytes = 0, peak = 0;        // peak: one tensor gathered at a time
+    };
+    amount at(place where, place values_live) const noexcept {
+        amount all;
+        if (where == values_live) all = {total(), total() + largest_gather};
+        if (where != place::host) return all;
+        if (where != values_live) all.bytes = all.peak = host_bytes;
+        all.peak += copies_of_save;
+        return all;
+    }
 };
 
 forecast plan(const layout& space, const plan_rules& how);

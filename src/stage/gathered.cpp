@@ -55,7 +55,7 @@ bool gathered::lacks(int tensor) const {
     if (only_looks()) return false;
     const auto& c = copies_.at(tensor);
     const bool here = c.ready && (c.holders > 0 ||
-        digest(c.memory.data(), static_cast<std::size_t>(c.memory.bytes())) == c.digest);
+        (c.digest != 0 && digest(c.memory.data(), static_cast<std::size_t>(c.memory.bytes())) == c.digest));
     return !here && !c.travel;
 }
 
@@ -140,7 +140,8 @@ void* gathered::finish(int tensor) {
     hold(c);
     const std::int64_t next = recorded_ ? distance_to_next_use(tensor) : -1;
     c.digest = 0;
-    if (c.holders == 1 && next >= 0 && next <= all_.how.max_reuse_distance)  // may stay after release: remember what it is
+    // May stay after release: what it is is remembered. What the caller writes on a device would not be noticed.
+    if (all_.work.on_host() && c.holders == 1 && next >= 0 && next <= all_.how.max_reuse_distance)
         c.digest = digest(c.memory.data(), static_cast<std::size_t>(c.memory.bytes()));
     return c.memory.data();
 }

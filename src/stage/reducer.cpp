@@ -7,8 +7,11 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/postponed.hpp"
 
 namespace zero::stage {
+
+reducer::~reducer() { all_.work.forget(by_member_); }
 
 reducer::reducer(const context& all, storage& memory, assembly::holds how)
     : all_(all), memory_(memory), how_(how), assembly_(all, memory, how) {
@@ -35,6 +38,7 @@ void reducer::begin_window(std::vector<char> active, std::vector<char> counted, 
     micro_step_ = 0;
     divisor_ = divisor;
     totals_ = {};
+    all_.work.forget(by_member_);  // of a window that failed
     by_member_.assign(static_cast<std::size_t>(all_.threads.members()), {});
     if (!every_micro_step()) assembly_.begin(micro_steps == 1);
     begin_micro_step();
@@ -218,7 +222,8 @@ dtype reducer::travel_type(int bucket) const {
     if (wanted == "bf16") return dtype::bf16;
     if (wanted == "fp16") return dtype::f16;
     if (wanted == "fp32") return sum_type(b.type);
-    return is_16bit(b.type) && of_bucket(bucket).narrow ? b.type : sum_type(b.type);
+    // What a rank alone knows changes nothing where all must send messages of one length.
+    return is_16bit(b.type) && of_bucket(bucket).narrow && all_.work.on_host() ? b.type : sum_type(b.type);
 }
 
 void reducer::depart(int bucket, bool fuse) {
@@ -282,6 +287,7 @@ void reducer::divide_and_measure(int bucket, std::int64_t first, std::int64_t co
 void reducer::measure_slice(int bucket, double divisor, totals& into) const {
     constexpr std::int64_t grain = 1 << 16;
     std::vector<totals> parts(static_cast<std::size_t>(all_.threads.members()));
+    const compute::held until_then(all_.work, parts);
     all_.work.share(all_.bucket(bucket).slice, grain, [&](int member, std::int64_t first, std::int64_t count) {
         divide_and_measure(bucket, first, count, divisor, parts[static_cast<std::size_t>(member)]);
     });
@@ -303,20 +309,30 @@ void reducer::collect_measures() {
     for (auto& part : by_member_) totals_.add(std::exchange(part, {}));
 }
 
+void reducer::finish_sums(bool fuse) {
+    for (; next_ < all_.buckets(); ++next_) {
+        if (!travels(next_)) continue;
+        if (must_wait_for_room(next_)) wait_for_oldest();  // here all ranks send everything: it ends
+        open_bucket(next_);
+        depart(next_, fuse);
+    }
+    while (!under_way_.empty()) wait_for_oldest();
+    collect_measures();
+    for (auto& sums : running_) sums.book_further();
+}
+
 void reducer::finish(bool boundary, double divisor, bool late_anywhere) {
     if (boundary) divisor_ = divisor;
     ever_late_ = ever_late_ || late_anywhere;
     if (every_micro_step() || boundary) {
-        for (; next_ < all_.buckets(); ++next_) {
-            if (!travels(next_)) continue;
-            if (must_wait_for_room(next_)) wait_for_oldest();  // here all ranks send everything: it ends
-            open_bucket(next_);
-            depart(next_, boundary && !late_anywhere);
+        postponed sums;
+        sums.attempt([&] { finish_sums(boundary && !late_anywhere); });
+        if (!late_anywhere) sums.rethrow();
+        if (sums.failure()) all_.ranks.give_up();
+        if (late_anywhere) {
+            all_.agree.settle({"zero_step (gradients before the late ones)", 62, 0}, [&] { sums.rethrow(); });
+            travel_late(boundary, divisor);
         }
-        while (!under_way_.empty()) wait_for_oldest();
-        collect_measures();
-        for (auto& sums : running_) sums.book_further();
-        if (late_anywhere) travel_late(boundary, divisor);
         for (int b = 0; boundary && b < all_.buckets(); ++b)
             if (travels(b) && !of_bucket(b).divided) divide(b, divisor);
     }
@@ -350,6 +366,7 @@ void reducer::travel_late(bool boundary, double divisor) {
         all_.ranks.start_reduce_scatter(std::move(request))->finish();
         // Whether a slice was divided on its way is the owner's affair: it then gets the quotient of what comes late.
         totals ignored;
+        const compute::held until_then(all_.work, {&ignored, 1});
         if (boundary && of_bucket(b).divided) all_.work.divide_and_norm(sum, own, divisor, bucket.slice, false, ignored);
         all_.work.accumulate(sum, own_target(b), sum, own, 1, bucket.slice, false);
         all_.work.wait();

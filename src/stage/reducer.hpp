@@ -17,6 +17,9 @@ using compute::totals;  // of this rank's owned elements: the reduced, divided g
 class reducer {
 public:
     reducer(const context& all, storage& memory, assembly::holds how);
+    ~reducer();
+    reducer(const reducer&) = delete;
+    reducer& operator=(const reducer&) = delete;
 
     // `active[b]`: the bucket takes part in this window (its group is not frozen). `counted[b]`: its squares count here.
     void begin_window(std::vector<char> active, std::vector<char> counted, std::int64_t micro_steps, double divisor);
@@ -71,6 +74,7 @@ private:
     void depart_complete();
     void depart(int bucket, bool fuse);
     void wait_for_oldest();
+    void finish_sums(bool fuse);
     void poll();
     const buffer& late_sums(int bucket);
     void travel_late(bool boundary, double divisor);

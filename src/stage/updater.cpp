@@ -22,11 +22,24 @@ optimizer::update_range updater::range_of(int bucket, const stretch& part) const
 
 void updater::run(const update_numbers& numbers) {
     if (which_ == optimizer::kind::lamb) return run_lamb(numbers);
+    if (!all_.work.on_host()) return run_together(numbers);
     for (const auto values : {whose::others, whose::own}) {
         for (int b = 0; b < all_.buckets(); ++b)
             if (memory_.trainable(b) && !numbers.frozen[static_cast<std::size_t>(all_.bucket(b).group)]) run_bucket(b, values, numbers);
         if (values == whose::others) let_values_be_written();
     }
+}
+
+// On a device hundreds of ranges are one kernel.
+void updater::run_together(const update_numbers& numbers) {
+    std::vector<std::vector<optimizer::update_range>> of_groups(numbers.groups.size());
+    for (int b = 0; b < all_.buckets(); ++b) {
+        const auto group = static_cast<std::size_t>(all_.bucket(b).group);
+        if (!memory_.trainable(b) || numbers.frozen[group]) continue;
+        for (const auto& whole : memory_.stretches(b, memory_.states_part(b))) of_groups[group].push_back(range_of(b, whole));
+    }
+    for (std::size_t group = 0; group < of_groups.size(); ++group)
+        all_.work.update(which_, numbers.groups[group], numbers.clip_factor, numbers.step, of_groups[group]);
 }
 
 // Of a stretch, what this rank writes the values of, or the rest.
@@ -124,8 +137,12 @@ void updater::run_lamb(const update_numbers& numbers) {
 }
 
 void updater::update_batch(lamb_batch batch, const update_numbers& numbers) {
-    take_directions(batch, numbers);
-    if (!all_.alone() && all_.how.stage > 0) sum_over_ranks(batch);
+    static_assert(sizeof(lamb_batch::sums) == 2 * sizeof(compute::totals));
+    const compute::held until_then(all_.work, {&batch.squares.front().value, 2 * batch.squares.size()});
+    postponed directions;
+    directions.attempt([&] { take_directions(batch, numbers); });
+    if (!all_.alone() && all_.how.stage > 0) sum_over_ranks(batch, directions);
+    directions.rethrow();
     let_values_be_written();
     apply_directions(batch, numbers);
 }
@@ -146,14 +163,16 @@ void updater::take_directions(lamb_batch& batch, const update_numbers& numbers) 
     all_.work.wait();
 }
 
-void updater::sum_over_ranks(lamb_batch& batch) {
+void updater::sum_over_ranks(lamb_batch& batch, const postponed& directions) {
     std::vector<std::int64_t> limbs;
     for (auto& of : batch.squares)
         for (exact_sum* sum : {&of.value.squares, &of.direction.squares}) {
             sum->normalize();
             limbs.insert(limbs.end(), sum->data().begin(), sum->data().end());
         }
+    limbs.push_back(directions.failure() ? 1 : 0);
     all_.ranks.all_reduce(limbs, comm::combine::sum);
+    if (limbs.back() != 0) all_.agree.settle({"zero_step (norms of tensors)", 63, 0}, [&] { directions.rethrow(); });
     auto next = limbs.begin();
     for (auto& of : batch.squares)
         for (exact_sum* sum : {&of.value.squares, &of.direction.squares}) {

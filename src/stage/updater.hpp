@@ -3,6 +3,7 @@
 #pragma once
 #include <vector>
 
+#include "core/postponed.hpp"
 #include "optimizer/optimizer.hpp"
 #include "stage/storage.hpp"
 
@@ -26,6 +27,7 @@ private:
     optimizer::update_range range_of(int bucket, const stretch& part) const;
     enum class whose { others, own };  // values: those that another rank of the node writes, or that this one does
     std::vector<stretch> of(whose values, int bucket, const stretch& whole) const;
+    void run_together(const update_numbers& numbers);
     void run_bucket(int bucket, whose values, const update_numbers& numbers);
     void let_values_be_written();
 
@@ -34,7 +36,7 @@ private:
     void run_lamb(const update_numbers& numbers);
     void update_batch(lamb_batch batch, const update_numbers& numbers);
     void take_directions(lamb_batch& batch, const update_numbers& numbers);
-    void sum_over_ranks(lamb_batch& batch);
+    void sum_over_ranks(lamb_batch& batch, const postponed& directions);
     void apply_directions(const lamb_batch& batch, const update_numbers& numbers);
 
     const context& all_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "core/postponed.hpp"
 
 namespace zero::stage {
 
@@ -151,14 +152,16 @@ void values::refresh_masters(int bucket, partition::range part) {
 void values::spread_bucket(int bucket, int root, const buffer& passage) {
     const auto& b = all_.bucket(bucket);
     const std::int64_t width = size_of(b.type), chunk = std::min(b.used, passage.bytes() / width);
+    postponed copies;  // the broadcasts are everybody's
     if (root >= 0 && !all_.alone() && b.used > 0) {
         for (std::int64_t first = 0; first < b.used; first += chunk) {
             const partition::range part{first, std::min(chunk, b.used - first)};
-            if (all_.ranks.rank() == root) copy_slice(bucket, part, passage.data(), true);
+            if (all_.ranks.rank() == root) copies.attempt([&] { copy_slice(bucket, part, passage.data(), true); });
             all_.ranks.broadcast(passage.data(), part.count * width, root);
-            if (all_.ranks.rank() != root) copy_slice(bucket, part, passage.data(), false);
+            if (all_.ranks.rank() != root) copies.attempt([&] { copy_slice(bucket, part, passage.data(), false); });
         }
     }
+    copies.rethrow();
     refresh_masters(bucket, {0, b.padded});
 }
 
@@ -185,16 +188,18 @@ void values::receive(const tensor& t, dtype type, bool whole, partition::range p
         if (end > begin) all_.work.copy(to, image + (begin - first) * width, (end - begin) * width);
     };
     const bool giver = root < 0 || all_.ranks.rank() == root;
-    if (giver) take(0, t.count, source);
-    if (root < 0 || all_.alone() || t.count == 0) return;
+    postponed copies;  // the broadcasts are everybody's
+    if (giver) copies.attempt([&] { take(0, t.count, source); });
+    if (root < 0 || all_.alone() || t.count == 0) return copies.rethrow();
     if (whole && all_.work.on_host()) return all_.ranks.broadcast(held, t.count * width, root);
     const std::int64_t chunk = std::min(t.count, passage.bytes() / width);
     for (std::int64_t first = 0; first < t.count; first += chunk) {
         const std::int64_t count = std::min(chunk, t.count - first);
-        if (giver) all_.work.copy(passage.data(), source + first * width, count * width);
+        if (giver) copies.attempt([&] { all_.work.copy(passage.data(), source + first * width, count * width); });
         all_.ranks.broadcast(passage.data(), count * width, root);
-        if (!giver) take(first, count, passage.data());
+        if (!giver) copies.attempt([&] { take(first, count, passage.data()); });
     }
+    copies.rethrow();
 }
 
 buffer values::passage(int id, const std::string& name, int root) const {
@@ -247,7 +252,43 @@ void values::spread_vector(int id, const std::string& name, int root, const void
     receive(t, memory_.vector_type(id, name), cover.count == all_.bucket(seat.bucket).padded, part, held, root, from, passage);
 }
 
-void values::collect(int id, const std::string& name, int root, void* to) {
+// From a device a piece of the tensor at a time: `to` may be host memory on one rank and a device's on another.
+buffer values::passage_up(int id, const std::string& name) const {
+    if (all_.work.on_host()) return {};
+    const auto& t = all_.tensors.at(id);
+    const std::int64_t bytes = t.count * size_of(name.empty() ? t.type : memory_.vector_type(id, name));
+    return {all_.book, purpose::communication, 2 * std::min(bytes, chunk_bytes)};
+}
+
+void values::collect_in_pieces(int id, const std::string& name, int root, void* to, const buffer& passage) {
+    const auto& t = all_.tensors.at(id);
+    const std::int64_t width = size_of(name.empty() ? t.type : memory_.vector_type(id, name)), room = passage.bytes() / 2 / width;
+    std::byte *aside = passage.data(), *whole = passage.data() + room * width;
+    const bool takes = root < 0 || root == all_.ranks.rank();
+    postponed copies;  // the gathers are everybody's
+    for (std::int64_t first = 0; first < t.count; first += room) {
+        const std::int64_t count = std::min(room, t.count - first);
+        comm::all_gather_request request;
+        request.on_host = true;
+        request.root = root;
+        for (int rank = 0; rank < all_.ranks.size(); ++rank) {
+            const auto held = all_.space.owned(id, rank);
+            const auto part = overlap(first, count, held);  // counted from `first`
+            request.landings.push_back({takes ? whole + part.first * width : nullptr, part.count * width});
+            if (rank != all_.ranks.rank() || part.count == 0) continue;
+            const std::byte* from = name.empty() ? memory_.value(id, first + part.first) : memory_.vector(id, name, first + part.first);
+            copies.attempt([&] { all_.work.copy(aside, from, part.count * width); });
+            request.own = aside;
+            request.own_bytes = part.count * width;
+        }
+        all_.ranks.start_all_gather(std::move(request))->finish();
+        if (takes) copies.attempt([&] { all_.work.copy(static_cast<std::byte*>(to) + first * width, whole, count * width); });
+    }
+    copies.rethrow();
+}
+
+void values::collect(int id, const std::string& name, int root, void* to, const buffer& passage) {
+    if (!all_.work.on_host()) return collect_in_pieces(id, name, root, to, passage);
     const auto& t = all_.tensors.at(id);
     const dtype type = name.empty() ? t.type : memory_.vector_type(id, name);
     const std::int64_t width = size_of(type);

@@ -33,7 +33,9 @@ public:
     buffer passage_for_all(int root) const;              // of initial values
 
     // Owned parts of a vector ("" = value in the tensor's own type) to `root` or, with -1, everyone.
-    void collect(int id, const std::string& name, int root, void* to);
+    void collect(int id, const std::string& name, int root, void* to, const buffer& passage);
+    // Host memory through which a collection leaves a device, taken before any rank is on its way; nothing elsewhere.
+    buffer passage_up(int id, const std::string& name) const;
 
 private:
     void receive(const tensor& t, dtype type, bool whole, partition::range part, std::byte* held, int root, const void* from,
@@ -45,6 +47,7 @@ private:
     void gather_in_pieces(int bucket, lies how, Place place_of);
     void gather_vector(int bucket, std::byte* base, dtype type, lies how);
     void publish_staged(int bucket);
+    void collect_in_pieces(int id, const std::string& name, int root, void* to, const buffer& passage);
     void copy_slice(int bucket, partition::range part, std::byte* packed, bool pack);
 
     const context& all_;

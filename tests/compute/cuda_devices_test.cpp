@@ -50,13 +50,13 @@ TEST_CASE("memory of every kind is recognised, and what cannot be reached is ref
     CHECK(recognise(pinned).kind == memory_of::pinned);
 
     for (const void* good : {const_cast<const void*>(device), const_cast<const void*>(managed), const_cast<const void*>(pinned)})
-        check_reachable(good, 0, "the values of 'w'");
-    check_reachable(nullptr, 0, "");
-    CHECK_THROWS_WITH(check_reachable(&plain, 0, "the values of 'w'"), Catch::Contains("the values of 'w' lie in plain host memory"));
-    CHECK_THROWS_WITH(check_reachable(foreign, 0, "the values of 'w'"), Catch::Contains("device 1, but this context uses device 0"));
-    check_reachable(&plain, -1, "x");
-    check_reachable(managed, -1, "x");
-    CHECK_THROWS_WITH(check_reachable(device, -1, "the values of 'w'"), Catch::Contains("set libzero.device to \"cuda\""));
+        check_reachable(good, 0, "the values of", "w");
+    check_reachable(nullptr, 0, "", "");
+    CHECK_THROWS_WITH(check_reachable(&plain, 0, "the values of", "w"), Catch::Contains("the values of 'w' lie in plain host memory"));
+    CHECK_THROWS_WITH(check_reachable(foreign, 0, "the values of", "w"), Catch::Contains("device 1, but this context uses device 0"));
+    check_reachable(&plain, -1, "the values of", "x");
+    check_reachable(managed, -1, "the values of", "x");
+    CHECK_THROWS_WITH(check_reachable(device, -1, "the values of", "w"), Catch::Contains("set libzero.device to \"cuda\""));
     cudaFree(device);
     cudaFree(foreign);
     cudaFree(managed);

@@ -111,7 +111,7 @@ TEST_CASE("results that were given up do not arrive, and the next ones are right
     const twin data(work, dtype::f32, numbers(1000, 1, false));
     compute::totals host, sum;
     work.device->dot(dtype::f32, data.at(*work.device), data.at(*work.device), 1000, sum);
-    work.device->drop_totals();
+    work.device->forget({&sum, 1});
     work.device->wait();
     REQUIRE(equal(host, sum));
     work.host->dot(dtype::f32, data.at(*work.host), data.at(*work.host), 500, host);

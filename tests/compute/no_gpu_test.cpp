@@ -35,7 +35,7 @@ TEST_CASE("without a GPU the library starts, and says what is missing", "[cuda]"
     REQUIRE(zero::choose_device("host").number == -1);
     int plain = 0;
     CHECK(zero::recognise(&plain).kind == zero::memory_of::plain);
-    zero::check_reachable(&plain, -1, "the values of 'w'");
+    zero::check_reachable(&plain, -1, "the values of", "w");
     if (chosen.number >= 0) {
         CHECK(zero::choose_device("cuda").number == chosen.number);
         return;

@@ -152,7 +152,7 @@ TEST_CASE("words are known in any case, and keep the spelling of the table") {
     CHECK(read("{\"libzero\": {\"log_level\": \"info\"}}").integer("libzero.log_level") == 2);
     CHECK(read("{\"libzero\": {\"log_level\": 3}}").integer("libzero.log_level") == 3);
     refused(code::config, {"libzero.log_level"}, [] { read("{\"libzero\": {\"log_level\": \"loud\"}}"); });
-    refused(code::unsupported, {"libzero.device", "cuda"}, [] { read("{\"libzero\": {\"device\": \"cuda\"}}"); });
+    refused(code::config, {"libzero.device", "gpu"}, [] { read("{\"libzero\": {\"device\": \"gpu\"}}"); });
 }
 
 TEST_CASE("parameters belong to their optimizer or schedule") {

@@ -364,4 +364,10 @@ TEST_CASE("the design's keys are all in the table") {
         CHECK_FALSE(options().is_run_time(key));
     }
     refused(code::config, {"no.such.key"}, [] { options().is_run_time("no.such.key"); });
+    for (const char* key : {"libzero.device", "libzero.node_size", "libzero.node_shared", "libzero.largest_count"}) {
+        INFO(key);
+        CHECK(options().is_read_by_init(key));
+        CHECK_FALSE(options().is_run_time(key));
+    }
+    CHECK_FALSE(options().is_read_by_init("zero_optimization.stage"));
 }

@@ -133,3 +133,13 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp* of, int device) {
 }
 
 }  // extern "C"
+
+// Of the driver, which the library asks by name: does this process use the device?
+extern "C" int cuDevicePrimaryCtxGetState(int device, unsigned* flags, int* active) {
+    machine& m = the_machine();
+    const guard lock(m.door);
+    *flags = 0;
+    *active = 0;
+    for (const auto& [begin, one] : m.allocations) *active |= one->device == device && one->on_device() ? 1 : 0;
+    return m.drivers == driver::present && device < m.devices ? 0 : 100;
+}

@@ -91,7 +91,10 @@ TEST_CASE("stage 3: small tensors are whole, the largest cut one can be gathered
     CHECK(of(got, purpose::gradients) == 1600 * 4 + 16 * 4 + 800 * 8);
     CHECK(of(got, purpose::states) == 2 * (1600 * 4 + 16 * 4 + 800 * 8));
     CHECK(got.largest_gather == 25600);
-    CHECK(got.peak() == got.total() + 25600);
+    CHECK(got.at(place::host, place::host).peak == got.total() + 25600);
+    CHECK(got.at(place::device, place::host).peak == 0);
+    CHECK(got.at(place::device, place::device).peak == got.total() + 25600);
+    CHECK(got.at(place::host, place::device).bytes == 0);
     CHECK(plan(layout(items, with(4, 2)), adam(2)).largest_gather == 0);
 }
 
