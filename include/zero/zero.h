@@ -391,8 +391,8 @@ ZERO_API int zero_estimate(const char *config, int dtype, int ranks, int nodes, 
 
 /* ---- surroundings ---------------------------------------------------------------------------------------------- */
 
-/* Local. The CUDA stream that produces gradients and uses values. NULL is the default stream.
- * Errors: UNSUPPORTED a stream in a build without CUDA. */
+/* Local. The CUDA stream (cudaStream_t) that produces gradients and uses values. NULL is the default stream.
+ * Errors: UNSUPPORTED a stream where the context works in host memory. */
 ZERO_API int zero_set_stream(zero_t z, void *cuda_stream);
 
 /* Local. Log lines go to fn with `user`; fn NULL: back to the default, which is silence unless ZERO_LOG_LEVEL is set

@@ -65,7 +65,7 @@ constexpr row rows[] = {
          "faster first write of the swap files").in("123").no_effect(nvme_only),
     real("zero_optimization.offload_optimizer.ratio", "1.0",
          "part of the update that is done on the host").to("1").in("3")
-        .no_effect("host memory plays the device here, so the whole update is on the host"),
+        .no_effect("offloaded states are updated on the host as a whole"),
     flag("zero_optimization.offload_optimizer.super_offload", "false",
          "DeepSpeed: SuperOffload").unsupported("it is not built: remove the key"),
     real("zero_optimization.offload_optimizer.cpuadam_cores_perc", "0.8",

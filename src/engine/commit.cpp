@@ -9,6 +9,7 @@
 #include "device/pages.hpp"
 #include "core/postponed.hpp"
 #include "engine/run.hpp"
+#include "offload/host_update.hpp"
 #include "engine/turn.hpp"
 
 namespace zero {
@@ -40,7 +41,13 @@ partition::forecast engine::make_forecast(const partition::layout& space, const 
     rules.running_sums = stage::keeps_running_sums(how);
     const std::int64_t on_host = ranks_->scratch_bytes(largest_slice_bytes(space));
     rules.exchange_bytes = device_ < 0 ? on_host : ranks_->device_scratch_bytes(largest_slice_bytes(space));
-    rules.host_bytes = device_ < 0 ? 0 : on_host;
+    if (device_ >= 0) {
+        const std::int64_t part = how.offload_optimizer ? space.largest_trained_slice() : 0;
+        rules.states_offloaded = how.offload_optimizer;
+        rules.slices_offloaded = how.offload_param;
+        rules.offload_bytes = offload::device_bytes(part);
+        rules.host_bytes = on_host + offload::staging_bytes(part, how.sub_group_size);
+    }
     rules.publish_bytes = stage::publish_bytes(space, how.allgather_bucket_size);
     rules.node_memory = ranks_->shared() != nullptr;
     // What is saved from a device passes through host memory, and behind the caller's back through a copy of that.
@@ -65,6 +72,9 @@ void engine::commit() {
         how = resolved();
         require(device_ < 0 || !how.reproducible, code::unsupported,
                 "libzero.reproducible adds in host memory only: set libzero.device to \"host\", or leave the sums in the order of the ranks");
+        require(device_ < 0 || !how.offload_optimizer || how.optimizer != optimizer::kind::lamb, code::unsupported,
+                "zero_optimization.offload_optimizer does not work with LAMB on a device: choose another optimizer, leave the states there, or set "
+                "libzero.device to \"host\"");
         require(!how.reproducible || ranks_->shared() == nullptr || ranks_->nodes().nodes == 1, code::state,
                 "libzero.reproducible was set after zero_init on several nodes: give it in the configuration or in the environment");
     });

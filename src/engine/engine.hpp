@@ -202,6 +202,7 @@ private:
     void follow_slices(bool copies_open_anywhere);
     void close_window();
     compute::totals own_products(const std::string& a, const std::string& b, int group);
+    void add_product_on_host(const owned_part& x, const owned_part& y, compute::totals& all);
     bool judges_moments() const;
     void look_at_moments(std::size_t group, ballot& mine) const;
     call with_phase(call what) const;

@@ -9,6 +9,7 @@
 #include "engine/run.hpp"
 #include "engine/turn.hpp"
 #include "optimizer/optimizer.hpp"
+#include "tensor/vector.hpp"
 
 namespace zero {
 
@@ -439,10 +440,30 @@ compute::totals engine::own_products(const std::string& a, const std::string& b,
         const bool replicated = run_->groups[static_cast<std::size_t>(bucket.group)].model_replicated;
         if (replicated && model_ != nullptr && model_->rank() != 0) continue;
         const auto x = owned(t.id, a == "master" ? "value" : a), y = owned(t.id, b == "master" ? "value" : b);
-        if (x.count > 0) work_->dot(x.type, x.data, y.data, x.count, all);
+        if (x.count == 0) continue;
+        const auto offloaded = [&](const std::string& state) {
+            if (state == "gradient") return false;
+            const int at = layout_.where(t.id).bucket;
+            const bool of_values = (state == "value" || state == "master") && !stage_->memory().has_master(at);
+            return of_values ? stage_->memory().values_offloaded(at) : stage_->memory().states_offloaded();
+        };
+        if (offloaded(a) || offloaded(b)) add_product_on_host(x, y, all);
+        else work_->dot(x.type, x.data, y.data, x.count, all);
     }
     work_->wait();
     return all;
+}
+
+// Of vectors that do not both lie on the device. The sum is exact, so it does not matter where it is formed.
+void engine::add_product_on_host(const owned_part& x, const owned_part& y, compute::totals& all) {
+    constexpr std::int64_t tile = 1 << 16;
+    std::vector<std::byte> first(static_cast<std::size_t>(std::min(tile, x.count) * size_of(x.type))), second(first);
+    for (std::int64_t done = 0; done < x.count; done += tile) {
+        const std::int64_t n = std::min(tile, x.count - done), width = size_of(x.type);
+        work_->copy(first.data(), static_cast<const std::byte*>(x.data) + done * width, n * width);
+        work_->copy(second.data(), static_cast<const std::byte*>(y.data) + done * width, n * width);
+        all.finite &= vector::dot(x.type, first.data(), second.data(), n, all.squares);
+    }
 }
 
 void engine::wait() {

@@ -75,8 +75,8 @@ std::int64_t forecast::total() const noexcept {
     return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
 }
 
-std::int64_t forecast::model_states() const noexcept {
-    const auto of = [this](purpose why) { return bytes[static_cast<std::size_t>(why)]; };
+std::int64_t forecast::model_states(const by_purpose& all) noexcept {
+    const auto of = [&](purpose why) { return all[static_cast<std::size_t>(why)]; };
     return of(purpose::parameters) + of(purpose::gradients) + of(purpose::master) + of(purpose::states);
 }
 
@@ -84,32 +84,34 @@ forecast plan(const layout& space, const plan_rules& how) {
     require(how.stage >= 0 && how.stage <= 3, code::config, "zero_optimization.stage is {}: give 0, 1, 2 or 3",
             how.stage);
     forecast result;
-    const auto add = [&result](purpose why, std::int64_t elements, std::int64_t size) {
-        grow(result.bytes[static_cast<std::size_t>(why)], product(elements, size));
+    const auto add = [&result](purpose why, std::int64_t elements, std::int64_t size, bool offloaded = false) {
+        grow((offloaded ? result.offloaded : result.bytes)[static_cast<std::size_t>(why)], product(elements, size));
     };
     for (const bucket& one : space.buckets()) {
         const std::int64_t sum_size = size_of(sum_type(one.type));
         const bool once = exists_once(one, space.ranks(), how.stage, how.node_memory);
-        add(purpose::parameters, value_elements(one, once, space.ranks().per_node()), size_of(one.type));
+        add(purpose::parameters, value_elements(one, once, space.ranks().per_node()), size_of(one.type),
+            how.slices_offloaded && !one.whole_values);
         if (!one.whole_values && !once) {
             result.largest_gather = std::max(result.largest_gather, product(one.padded, size_of(one.type)));
         }
         if (!one.trainable) continue;
         add(purpose::gradients, kept(one, how.stage, 1), sum_size);
         if (how.running_sums) add(purpose::gradients, one.slice, running_bytes);
-        if (is_16bit(one.type)) add(purpose::master, kept(one, how.stage, 0), sum_size);
-        add(purpose::states, product(kept(one, how.stage, 0), how.optimizer_states + how.user_states), sum_size);
+        if (is_16bit(one.type)) add(purpose::master, kept(one, how.stage, 0), sum_size, how.states_offloaded);
+        add(purpose::states, product(kept(one, how.stage, 0), how.optimizer_states + how.user_states), sum_size, how.states_offloaded);
     }
     add(purpose::communication, staging_bytes(space, how), 1);
     add(purpose::communication, how.exchange_bytes, 1);
     add(purpose::communication, how.publish_bytes, 1);
+    add(purpose::communication, how.offload_bytes, 1);
+    add(purpose::communication, how.host_bytes, 1, true);
     if (how.copies_of_save > 0) result.copies_of_save = product(how.copies_of_save, copy_of_save(space, how));
-    result.host_bytes = how.host_bytes;
     // The sum over purposes must fit too; total() itself cannot fail.
     std::int64_t all = result.largest_gather;
     grow(all, result.copies_of_save);
-    grow(all, result.host_bytes);
-    for (const std::int64_t bytes : result.bytes) grow(all, bytes);
+    for (const auto* list : {&result.bytes, &result.offloaded})
+        for (const std::int64_t bytes : *list) grow(all, bytes);
     return result;
 }
 

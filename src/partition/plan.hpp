@@ -18,7 +18,10 @@ struct plan_rules {
     int user_states = 0;
     std::int64_t ring = 2;        // staging buckets of stages 2 and 3
     std::int64_t exchange_bytes = 0;  // what the communicator's chunks take (comm::communicator::scratch_bytes)
-    std::int64_t host_bytes = 0;      // ... and in host memory beside that, where values live on a device
+    // Of values that live on a device: what lies in host memory all the same.
+    bool states_offloaded = false, slices_offloaded = false;
+    std::int64_t offload_bytes = 0;   // of device memory for that
+    std::int64_t host_bytes = 0;      // of host memory for that and for what travels through it
     std::int64_t publish_bytes = 0;   // staging for values that live in the caller's arrays
     bool running_sums = false;    // exact sums are kept over the micro-steps of a window (running_bytes)
     bool node_memory = false;     // the ranks of each node share memory
@@ -32,12 +35,14 @@ struct plan_rules {
 bool exists_once(const bucket& one, const topology& ranks, int stage, bool node_memory) noexcept;
 
 struct forecast {
-    std::array<std::int64_t, static_cast<std::size_t>(purpose::count_)> bytes{};
+    using by_purpose = std::array<std::int64_t, static_cast<std::size_t>(purpose::count_)>;
+    by_purpose bytes{};                          // where values live
+    by_purpose offloaded{};                      // of host memory beside that
     std::int64_t total() const noexcept;
-    std::int64_t model_states() const noexcept;  // parameters + gradients + master + states
+    static std::int64_t model_states(const by_purpose& of) noexcept;  // parameters + gradients + master + states
+    std::int64_t model_states() const noexcept { return model_states(bytes); }
     std::int64_t largest_gather = 0;             // stage 3: bytes of the largest bucket of whole values
     std::int64_t copies_of_save = 0;             // at most: padding is not saved
-    std::int64_t host_bytes = 0;                 // beside values that live on a device
     struct amount {
         std::int64_t bytes = 0, peak = 0;        // peak: one tensor gathered at a time
     };
@@ -45,7 +50,8 @@ struct forecast {
         amount all;
         if (where == values_live) all = {total(), total() + largest_gather};
         if (where != place::host) return all;
-        if (where != values_live) all.bytes = all.peak = host_bytes;
+        if (where != values_live)
+            for (const std::int64_t of : offloaded) all.bytes = all.peak += of;
         all.peak += copies_of_save;
         return all;
     }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "core/agreement.hpp"
 #include "core/error.hpp"
@@ -100,6 +101,10 @@ void gathered::transfer(int tensor) {
     }
     request.own = memory_.values(bucket);
     request.own_bytes = b.slice * width;
+    if (memory_.values_offloaded(bucket)) {  // streams in
+        void* place = request.landings[static_cast<std::size_t>(all_.ranks.rank())].data;
+        all_.work.start_copy(place, std::exchange(request.own, place), request.own_bytes);
+    }
     c.ready = false;
     c.travel = all_.ranks.start_all_gather(std::move(request));
 }

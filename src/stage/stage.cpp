@@ -20,6 +20,7 @@ void sharded::take_values() {
 
 void sharded::take_rest(const std::vector<std::string>& optimizer_states, const std::vector<std::string>& user_states) {
     memory_.take_rest(optimizer_states, user_states);
+    updater_.take_staging();
     gradients_ = std::make_unique<reducer>(all_, memory_, gradients_are_);
 }
 

@@ -42,6 +42,12 @@ partition::range storage::gradient_part(int bucket) const {
     return how_.whole_gradients ? partition::range{0, all_.bucket(bucket).padded} : all_.own_slice(bucket);
 }
 
+// Where values lie, or offloaded from there: to locked memory, if that is wanted and to be had.
+buffer storage::take(purpose why, std::int64_t bytes, bool offloaded, memory_kind kind) const {
+    if (all_.work.on_host() || (offloaded && kind == memory_kind::pinned)) return all_.work.take(all_.book, why, bytes, kind);
+    return offloaded ? buffer(all_.book, why, bytes) : all_.work.take(all_.book, why, bytes);
+}
+
 void storage::take_values() {
     shelves_.resize(static_cast<std::size_t>(all_.buckets()));
     const auto kind = pinned_if(all_.how.offload_param && all_.how.offload_param_pinned);
@@ -50,7 +56,7 @@ void storage::take_values() {
         if (!values_in_library(b) || exists_once(b)) continue;
         const std::int64_t bytes = values_part(b).count * size_of(all_.bucket(b).type);
         auto& mine = shelves_[static_cast<std::size_t>(b)];
-        mine.values = all_.work.take(all_.book, purpose::parameters, bytes, kind);
+        mine.values = take(purpose::parameters, bytes, values_offloaded(b), kind);
         mine.first_value = mine.values.data();
     }
 }
@@ -87,9 +93,9 @@ void storage::take_rest(const std::vector<std::string>& optimizer_states, const 
         if (!trainable(b)) continue;
         auto& mine = shelves_[static_cast<std::size_t>(b)];
         const std::int64_t width = size_of(sum_type(all_.bucket(b).type));
-        if (has_master(b)) mine.master = all_.work.take(all_.book, purpose::master, states_part(b).count * width, kind);
+        if (has_master(b)) mine.master = take(purpose::master, states_part(b).count * width, states_offloaded(), kind);
         for (std::size_t s = 0; s < names_.size(); ++s)
-            mine.states.push_back(all_.work.take(all_.book, purpose::states, states_part(b).count * width, kind));
+            mine.states.push_back(take(purpose::states, states_part(b).count * width, states_offloaded(), kind));
     }
 }
 

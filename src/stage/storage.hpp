@@ -64,6 +64,10 @@ public:
     std::byte* vector(int tensor, const std::string& name, std::int64_t first) const;  // "value", "gradient" or a state; null: no such vector
     dtype vector_type(int tensor, const std::string& name) const;   // "value" of a frozen 16-bit tensor is 16-bit
 
+    // On a device: what lies in host memory all the same (offload_optimizer, offload_param of slices).
+    bool states_offloaded() const { return !all_.work.on_host() && all_.how.offload_optimizer; }
+    bool values_offloaded(int bucket) const { return !all_.work.on_host() && all_.how.offload_param && !all_.bucket(bucket).whole_values; }
+
     bool has_master(int bucket) const { return trainable(bucket) && is_16bit(all_.bucket(bucket).type); }
     const std::vector<std::string>& state_names() const noexcept { return names_; }
     std::size_t optimizer_states() const noexcept { return optimizer_states_; }
@@ -76,6 +80,7 @@ private:
         std::vector<buffer> states;
     };
     void take_values_of_node(memory_kind kind);
+    buffer take(purpose why, std::int64_t bytes, bool offloaded, memory_kind kind) const;
     void take_gradients();
     const shelf_of_bucket& shelf(int bucket) const { return shelves_[static_cast<std::size_t>(bucket)]; }
 

@@ -22,12 +22,31 @@ optimizer::update_range updater::range_of(int bucket, const stretch& part) const
 
 void updater::run(const update_numbers& numbers) {
     if (which_ == optimizer::kind::lamb) return run_lamb(numbers);
+    if (on_host_) return run_offloaded(numbers);
     if (!all_.work.on_host()) return run_together(numbers);
     for (const auto values : {whose::others, whose::own}) {
         for (int b = 0; b < all_.buckets(); ++b)
             if (memory_.trainable(b) && !numbers.frozen[static_cast<std::size_t>(all_.bucket(b).group)]) run_bucket(b, values, numbers);
         if (values == whose::others) let_values_be_written();
     }
+}
+
+void updater::take_staging() {
+    if (memory_.states_offloaded())
+        on_host_ = std::make_unique<offload::host_update>(all_.work, all_.threads, all_.book, all_.space.largest_trained_slice(), all_.how.sub_group_size);
+}
+
+void updater::run_offloaded(const update_numbers& numbers) {
+    std::vector<std::vector<offload::host_update::part>> of_groups(numbers.groups.size());
+    for (int b = 0; b < all_.buckets(); ++b) {
+        const auto group = static_cast<std::size_t>(all_.bucket(b).group);
+        if (!memory_.trainable(b) || numbers.frozen[group]) continue;
+        const bool master = memory_.has_master(b), values_here = memory_.values_offloaded(b);
+        for (const auto& whole : memory_.stretches(b, memory_.states_part(b)))
+            of_groups[group].push_back({range_of(b, whole), master || values_here, values_here});
+    }
+    for (std::size_t group = 0; group < of_groups.size(); ++group)
+        on_host_->run(which_, numbers.groups[group], numbers.clip_factor, numbers.step, of_groups[group]);
 }
 
 // On a device hundreds of ranges are one kernel.

@@ -1,10 +1,12 @@
 // The optimizer's pass over everything this rank holds states for. Not here: the element updates (optimizer/), and what
 // must have travelled before or travels after (the stages).
 #pragma once
+#include <memory>
 #include <vector>
 
 #include "core/postponed.hpp"
 #include "optimizer/optimizer.hpp"
+#include "offload/host_update.hpp"
 #include "stage/storage.hpp"
 
 namespace zero::stage {
@@ -20,6 +22,7 @@ struct update_numbers {
 class updater {
 public:
     updater(const context& all, storage& memory, optimizer::kind which) : all_(all), memory_(memory), which_(which) {}
+    void take_staging();  // for states that are offloaded; nothing else
     void run(const update_numbers& numbers);
     bool keeps_gradient() const noexcept { return which_ != optimizer::kind::lamb; }
 
@@ -27,6 +30,7 @@ private:
     optimizer::update_range range_of(int bucket, const stretch& part) const;
     enum class whose { others, own };  // values: those that another rank of the node writes, or that this one does
     std::vector<stretch> of(whose values, int bucket, const stretch& whole) const;
+    void run_offloaded(const update_numbers& numbers);
     void run_together(const update_numbers& numbers);
     void run_bucket(int bucket, whose values, const update_numbers& numbers);
     void let_values_be_written();
@@ -42,6 +46,7 @@ private:
     const context& all_;
     storage& memory_;
     optimizer::kind which_;
+    std::unique_ptr<offload::host_update> on_host_;
 };
 
 }  // namespace zero::stage

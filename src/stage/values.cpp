@@ -5,6 +5,7 @@
 
 #include "core/error.hpp"
 #include "core/postponed.hpp"
+#include "tensor/vector.hpp"
 
 namespace zero::stage {
 
@@ -127,13 +128,27 @@ void values::publish_staged(int bucket) {
     }
 }
 
+// Between values and masters, of which one or both may be offloaded.
+void values::convert(int bucket, dtype to_type, void* to, dtype from_type, const void* from, std::int64_t count) {
+    if (!memory_.states_offloaded() && !memory_.values_offloaded(bucket)) return all_.work.convert(to_type, to, from_type, from, count);
+    constexpr std::int64_t tile = 1 << 16;
+    std::vector<std::byte> in(static_cast<std::size_t>(std::min(tile, count) * size_of(from_type)));
+    std::vector<std::byte> out(static_cast<std::size_t>(std::min(tile, count) * size_of(to_type)));
+    for (std::int64_t first = 0; first < count; first += tile) {
+        const std::int64_t n = std::min(tile, count - first);
+        all_.work.copy(in.data(), static_cast<const std::byte*>(from) + first * size_of(from_type), n * size_of(from_type));
+        vector::convert(to_type, out.data(), from_type, in.data(), n);
+        all_.work.copy(static_cast<std::byte*>(to) + first * size_of(to_type), out.data(), n * size_of(to_type));
+    }
+}
+
 void values::round_masters(int bucket) {
     if (!memory_.has_master(bucket)) return;
     const auto& b = all_.bucket(bucket);
     const auto part = memory_.writes_share(bucket) ? memory_.written_values(bucket) : memory_.states_part(bucket);
     for (const auto& s : memory_.stretches(bucket, part)) {
         std::byte* to = s.tensor < 0 ? memory_.value_at(bucket, s.offset) : memory_.value(s.tensor, s.first);
-        all_.work.convert(b.type, to, dtype::f32, memory_.master_at(bucket, s.offset), s.count);
+        convert(bucket, b.type, to, dtype::f32, memory_.master_at(bucket, s.offset), s.count);
     }
 }
 
@@ -144,8 +159,8 @@ void values::refresh_masters(int bucket, partition::range part) {
     const std::int64_t end = std::min(held.first + held.count, part.first + part.count);
     if (end <= first || memory_.master_at(bucket, first) == nullptr) return;  // not taken yet while initial values spread
     for (const auto& piece : all_.space.pieces(bucket, {first, end - first}))
-        all_.work.convert(dtype::f32, memory_.master_at(bucket, piece.offset), all_.bucket(bucket).type,
-                           memory_.value(piece.tensor, piece.first), piece.count);
+        convert(bucket, dtype::f32, memory_.master_at(bucket, piece.offset), all_.bucket(bucket).type,
+                memory_.value(piece.tensor, piece.first), piece.count);
 }
 
 // Initial values of a bucket that lies in the callers' arrays, whole on every rank: few, large messages.

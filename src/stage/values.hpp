@@ -48,6 +48,7 @@ private:
     void gather_vector(int bucket, std::byte* base, dtype type, lies how);
     void publish_staged(int bucket);
     void collect_in_pieces(int id, const std::string& name, int root, void* to, const buffer& passage);
+    void convert(int bucket, dtype to_type, void* to, dtype from_type, const void* from, std::int64_t count);
     void copy_slice(int bucket, partition::range part, std::byte* packed, bool pack);
 
     const context& all_;

@@ -44,12 +44,14 @@ TEST_CASE("auto is the device that the program uses already", "[device]") {
 
 TEST_CASE("the forecast is the ledger, on both places", "[device]") {
     choose_own_device();
-    for (const int stage : {0, 1, 2, 3})
+    for (const int stage : {0, 1, 2, 3, 11, 12, 13})  // the last: offloaded
         for (const zero::dtype type : {zero::dtype::f32, zero::dtype::bf16}) {
             setup how;
-            how.stage = stage;
+            how.stage = stage % 10;
             how.type = type;
             how.bucket = 1000;
+            if (stage > 10) how.more_zero = R"(, "offload_optimizer": {"device": "cpu"})";
+            if (stage == 13) how.more_zero += R"(, "offload_param": {"device": "cpu"})";
             how.more = R"(, "libzero": {"device": "cuda"})";
             zero::engine z(world(), json(how));
             std::vector<array_on_device> arrays;

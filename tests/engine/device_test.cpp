@@ -1,4 +1,4 @@
-// Stages on device memory (of the emulation) against the same stages in host memory: the bits of values, states and norms, on 1 to 4
+// Stages on device memory (of the emulation, or of a GPU) against the same stages in host memory: the bits of values, states and norms, on 1 to 4
 // ranks, on one node, two, or four; what callers may hand over; what is refused; the ledger against the forecast.
 #include "engine/device.hpp"
 
@@ -7,7 +7,6 @@
 
 #include "checkpoints/save.hpp"
 #include "checkpoints/load.hpp"
-#include "emulation/control.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace engine_test;
@@ -18,7 +17,9 @@ namespace {
 // Each rank its own device, unless the run says that they share one.
 void choose_own_device() {
     const bool shared = std::getenv("ZERO_TEST_SHARED_DEVICE") != nullptr;
-    REQUIRE(cudaSetDevice(shared ? 0 : rank() % 4) == cudaSuccess);
+    int devices = 0;
+    REQUIRE(cudaGetDeviceCount(&devices) == cudaSuccess);
+    REQUIRE(cudaSetDevice(shared ? 0 : rank() % devices) == cudaSuccess);
 }
 
 void compare(const setup& how, int updates) {
@@ -86,6 +87,24 @@ TEST_CASE("optimizers, clipping, loss scales and travel types on a device", "[de
     how.more_zero = R"(, "stage3_max_live_parameters": 700, "stage3_prefetch_bucket_size": 300, "stage3_max_reuse_distance": 1000)";
     how.persistence = 10;
     compare(how, 3);
+}
+
+TEST_CASE("states and parameters in host memory beside a device give the same bits", "[device]") {
+    choose_own_device();
+    for (const int stage : {1, 2, 3})
+        for (const zero::dtype type : {zero::dtype::f32, zero::dtype::bf16, zero::dtype::f64})
+            for (const bool pinned : {true, false}) {
+                setup how;
+                how.stage = stage;
+                how.type = type;
+                how.bucket = 300;
+                how.library_owned = pinned;
+                how.persistence = stage == 3 && pinned ? 40 : 0;
+                const std::string there = std::string(R"({"device": "cpu", "pin_memory": )") + (pinned ? "true" : "false") + "}";
+                how.more_zero = R"(, "sub_group_size": 100, "offload_optimizer": )" + there + (stage == 3 ? R"(, "offload_param": )" + there : "");
+                how.more = R"(, "gradient_clipping": 1.5)";
+                compare(how, 3);
+            }
 }
 
 TEST_CASE("groups that freeze, gradients that come late, and buckets that nobody fills", "[device]") {

@@ -19,8 +19,9 @@ MAY_INCLUDE = {
     "compute": {"core", "device", "optimizer", "tensor"},
     "config": {"core", "optimizer", "schedule"},
     "comm": {"compute", "core", "device", "partition", "tensor"},
-    "stage": {"comm", "compute", "config", "core", "device", "optimizer", "partition", "tensor"},
-    "engine": {"comm", "compute", "config", "core", "device", "optimizer", "partition", "stage", "tensor"},
+    "offload": {"compute", "core", "device", "optimizer", "tensor"},
+    "stage": {"comm", "compute", "config", "core", "device", "offload", "optimizer", "partition", "tensor"},
+    "engine": {"comm", "compute", "config", "core", "device", "offload", "optimizer", "partition", "stage", "tensor"},
 }
 # Agreement between ranks is part of core and needs the ranks; comm itself includes nothing of agreement.
 EXCEPTIONS = {("src/core/agreement.hpp", "comm/communicator.hpp")}
