@@ -43,7 +43,7 @@ int zero_estimate(const char* config, int dtype, int ranks, int nodes, int64_t e
 
 int zero_set_stream(zero_t z, void* cuda_stream) {
     return guard([&] {
-        worker(z).set_stream(cuda_stream);
+        reader(z).set_stream(cuda_stream);
     });
 }
 

@@ -1,6 +1,8 @@
 // Vector by vector, each from the beginning of a cache line. See mirror.hpp.
 #include "mirror.hpp"
 
+#include "device/pages.hpp"
+
 namespace zero::checkpoint {
 
 mirror::mirror(engine& of, contents& state) : of_(of) {
@@ -8,7 +10,7 @@ mirror::mirror(engine& of, contents& state) : of_(of) {
     std::int64_t all = 0;
     const auto bytes_of = [](const vector_state& one) { return one.count * size_of(one.type); };
     for (const tensor_state& tensor : state.tensors)
-        for (const vector_state& one : tensor.vectors) all += (bytes_of(one) + line - 1) / line * line;
+        for (const vector_state& one : tensor.vectors) all += round_up(bytes_of(one), line);
     memory_ = buffer(of.book(), purpose::checkpoint, all);
     std::byte* next = memory_.data();
     for (tensor_state& tensor : state.tensors)
@@ -18,7 +20,7 @@ mirror::mirror(engine& of, contents& state) : of_(of) {
             images_.push_back({one.data, next, bytes});
             of.copy(next, one.data, bytes);
             one.data = next;
-            next += (bytes + line - 1) / line * line;
+            next += round_up(bytes, line);
         }
 }
 

@@ -159,9 +159,9 @@ void agreement::meet(const call& what, const std::function<void()>& local, std::
     round data{ranks_, what, "rank", true};
     const std::optional<verdict> here = data(mine, counted);
     if (model_ == nullptr || !what.over_model) {
-        if (here) ++failures_;
-        if (here) fail_as(attributed(*here, located::rank, data.origin, data.origin == ranks_.rank()));
-        return;
+        if (!here) return;
+        ++failures_;
+        fail_as(attributed(*here, located::rank, data.origin, data.origin == ranks_.rank()));
     }
 
     // The other groups hear the text with the rank in it, whoever of this group tells them.

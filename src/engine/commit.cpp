@@ -5,12 +5,12 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/postponed.hpp"
 #include "device/available.hpp"
 #include "device/pages.hpp"
-#include "core/postponed.hpp"
 #include "engine/run.hpp"
-#include "offload/host_update.hpp"
 #include "engine/turn.hpp"
+#include "offload/host_update.hpp"
 
 namespace zero {
 
@@ -107,9 +107,7 @@ void engine::commit() {
     stage_ = std::move(fresh);  // from here on a failure must take it back
     try {
         const turn order(*this);
-        postponed spreading;
-        spreading.attempt([&] { spread_initial_values(passage); });
-        if (spreading.failure()) ranks_->give_up();
+        const postponed spreading = attempt([&] { spread_initial_values(passage); });
         passage = buffer();
         agreement_->settle(calls::commit(2), [&] {
             spreading.rethrow();

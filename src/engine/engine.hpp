@@ -18,6 +18,7 @@
 #include "core/exact_sum.hpp"
 #include "core/ledger.hpp"
 #include "core/log.hpp"
+#include "core/postponed.hpp"
 #include "optimizer/loss_scale.hpp"
 #include "partition/plan.hpp"
 #include "tensor/registry.hpp"
@@ -197,6 +198,7 @@ private:
     double sum_over_ranks(exact_sum mine, bool& finite, std::exception_ptr failed = {});
     void agree_on_norm(const compute::totals& mine, std::exception_ptr failed = {});
     void apply_update(bool written_anywhere, bool copies_open_anywhere);
+    postponed attempt(const std::function<void()>& body);     // a failure ends what the others wait for, and is kept
     void before_renewal(bool copies_open_anywhere, const std::function<void()>& body);
     void follow_values(bool copies_open_anywhere);
     void follow_slices(bool copies_open_anywhere);

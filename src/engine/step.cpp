@@ -1,6 +1,6 @@
 // The life of a step: hand-over, finish, update, publish. Decisions that change control flow are taken on agreed data.
-#include <chrono>
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <utility>
 
@@ -156,10 +156,8 @@ bool engine::finish_micro_step(bool late_anywhere) {
     open_window();
     const bool boundary = run_->micro_step + 1 >= settings_.accumulation_steps || settings_.end_window;
     if (boundary) check_unused();
-    postponed sums;
-    sums.attempt([&] { stage_->gradients().finish(boundary, divisor(run_->micro_step + 1), late_anywhere); });
+    const postponed sums = attempt([&] { stage_->gradients().finish(boundary, divisor(run_->micro_step + 1), late_anywhere); });
     if (!boundary) sums.rethrow();
-    if (sums.failure()) ranks_->give_up();  // others may wait for what will not come
     if (boundary) agree_on_norm(stage_->gradients().norm(), sums.failure());  // throws where anything failed: not counted then
     ++run_->micro_step;
     if (boundary) {
@@ -256,13 +254,11 @@ void engine::apply_update(bool written_anywhere, bool copies_open_anywhere) {
         std::set<std::string> written;
         for (std::size_t i = 0; i < names.size(); ++i)
             if (flags[i] != 0) written.insert(names[i]);
-        postponed following;
         compute::totals again;
-        following.attempt([&] {
+        const postponed following = attempt([&] {
             stage_->follow(written);
             if (written.count("gradient") != 0) again = stage_->gradients().measure();
         });
-        if (following.failure()) ranks_->give_up();
         if (written.count("gradient") != 0) agree_on_norm(again, following.failure());
         following.rethrow();
     }
@@ -306,12 +302,17 @@ void engine::apply_update(bool written_anywhere, bool copies_open_anywhere) {
     run_->seconds_updating += seconds_since(start);
 }
 
+postponed engine::attempt(const std::function<void()>& body) {
+    postponed one;
+    one.attempt(body);
+    if (one.failure()) ranks_->give_up();
+    return one;
+}
+
 // What is renewed afterwards is renewed by all ranks, so a failure of one is everybody's first.
 void engine::before_renewal(bool copies_open_anywhere, const std::function<void()>& body) {
     if (!copies_open_anywhere) return body();
-    postponed changes;
-    changes.attempt(body);
-    if (changes.failure()) ranks_->give_up();
+    const postponed changes = attempt(body);
     agreement_->settle(calls::renewal(), [&] { changes.rethrow(); });
 }
 

@@ -4,8 +4,8 @@
 #pragma once
 #include <exception>
 
-#include "engine/engine.hpp"
 #include "compute/processor.hpp"
+#include "engine/engine.hpp"
 
 namespace zero {
 

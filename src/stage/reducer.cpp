@@ -11,8 +11,6 @@
 
 namespace zero::stage {
 
-reducer::~reducer() { all_.work.forget(by_member_); }
-
 reducer::reducer(const context& all, storage& memory, assembly::holds how)
     : all_(all), memory_(memory), how_(how), assembly_(all, memory, how) {
     tensors_.resize(static_cast<std::size_t>(all.tensors.count()));
@@ -20,6 +18,8 @@ reducer::reducer(const context& all, storage& memory, assembly::holds how)
     for (int b = 0; keeps_running_sums(all.how) && b < all.buckets(); ++b)
         running_.emplace_back(all.book, all.bucket(b).trainable ? all.bucket(b).slice : 0);
 }
+
+reducer::~reducer() { all_.work.forget(by_member_); }
 
 bool reducer::travels(int bucket) const {
     const auto& b = all_.bucket(bucket);

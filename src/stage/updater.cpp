@@ -31,6 +31,16 @@ void updater::run(const update_numbers& numbers) {
     }
 }
 
+// All that is updated on a device: its bucket, its group, and the whole stretch.
+template <typename Each>
+void updater::each_range(const update_numbers& numbers, const Each& each) const {
+    for (int b = 0; b < all_.buckets(); ++b) {
+        const auto group = static_cast<std::size_t>(all_.bucket(b).group);
+        if (!memory_.trainable(b) || numbers.frozen[group]) continue;
+        for (const auto& whole : memory_.stretches(b, memory_.states_part(b))) each(b, group, range_of(b, whole));
+    }
+}
+
 void updater::take_staging() {
     if (memory_.states_offloaded())
         on_host_ = std::make_unique<offload::host_update>(all_.work, all_.threads, all_.book, all_.space.largest_trained_slice(), all_.how.sub_group_size);
@@ -38,13 +48,10 @@ void updater::take_staging() {
 
 void updater::run_offloaded(const update_numbers& numbers) {
     std::vector<std::vector<offload::host_update::part>> of_groups(numbers.groups.size());
-    for (int b = 0; b < all_.buckets(); ++b) {
-        const auto group = static_cast<std::size_t>(all_.bucket(b).group);
-        if (!memory_.trainable(b) || numbers.frozen[group]) continue;
-        const bool master = memory_.has_master(b), values_here = memory_.values_offloaded(b);
-        for (const auto& whole : memory_.stretches(b, memory_.states_part(b)))
-            of_groups[group].push_back({range_of(b, whole), master || values_here, values_here});
-    }
+    each_range(numbers, [&](int b, std::size_t group, const optimizer::update_range& range) {
+        const bool values_here = memory_.values_offloaded(b);
+        of_groups[group].push_back({range, memory_.has_master(b) || values_here, values_here});
+    });
     for (std::size_t group = 0; group < of_groups.size(); ++group)
         on_host_->run(which_, numbers.groups[group], numbers.clip_factor, numbers.step, of_groups[group]);
 }
@@ -52,11 +59,7 @@ void updater::run_offloaded(const update_numbers& numbers) {
 // On a device hundreds of ranges are one kernel.
 void updater::run_together(const update_numbers& numbers) {
     std::vector<std::vector<optimizer::update_range>> of_groups(numbers.groups.size());
-    for (int b = 0; b < all_.buckets(); ++b) {
-        const auto group = static_cast<std::size_t>(all_.bucket(b).group);
-        if (!memory_.trainable(b) || numbers.frozen[group]) continue;
-        for (const auto& whole : memory_.stretches(b, memory_.states_part(b))) of_groups[group].push_back(range_of(b, whole));
-    }
+    each_range(numbers, [&](int, std::size_t group, const optimizer::update_range& range) { of_groups[group].push_back(range); });
     for (std::size_t group = 0; group < of_groups.size(); ++group)
         all_.work.update(which_, numbers.groups[group], numbers.clip_factor, numbers.step, of_groups[group]);
 }

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "core/postponed.hpp"
-#include "optimizer/optimizer.hpp"
 #include "offload/host_update.hpp"
+#include "optimizer/optimizer.hpp"
 #include "stage/storage.hpp"
 
 namespace zero::stage {
@@ -30,6 +30,8 @@ private:
     optimizer::update_range range_of(int bucket, const stretch& part) const;
     enum class whose { others, own };  // values: those that another rank of the node writes, or that this one does
     std::vector<stretch> of(whose values, int bucket, const stretch& whole) const;
+    template <typename Each>
+    void each_range(const update_numbers& numbers, const Each& each) const;
     void run_offloaded(const update_numbers& numbers);
     void run_together(const update_numbers& numbers);
     void run_bucket(int bucket, whose values, const update_numbers& numbers);

@@ -2,11 +2,19 @@
 #pragma once
 #include <cuda_runtime.h>
 
+#include <cstdlib>
 #include <utility>
 
 #include "engine/support.hpp"
 
 namespace engine_test {
+
+// Each rank its own, as far as there are, unless the run says that they share one.
+inline void choose_own_device() {
+    int devices = 0;
+    REQUIRE(cudaGetDeviceCount(&devices) == cudaSuccess);
+    REQUIRE(cudaSetDevice(std::getenv("ZERO_TEST_SHARED_DEVICE") != nullptr ? 0 : rank() % devices) == cudaSuccess);
+}
 
 // Device memory of the caller's own. Filled and read over the default stream.
 class array_on_device {

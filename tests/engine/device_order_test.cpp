@@ -10,12 +10,6 @@ using namespace engine_test;
 using place = placed_model::place;
 using zero::code;
 
-namespace {
-
-void choose_own_device() { REQUIRE(cudaSetDevice(rank() % 4) == cudaSuccess); }
-
-}  // namespace
-
 TEST_CASE("auto is the device that the program uses already", "[device]") {
     choose_own_device();
     const auto device_of = [](const char* word) {

@@ -2,25 +2,14 @@
 // ranks, on one node, two, or four; what callers may hand over; what is refused; the ledger against the forecast.
 #include "engine/device.hpp"
 
-#include <cmath>
-#include <cstdlib>
-
-#include "checkpoints/save.hpp"
 #include "checkpoints/load.hpp"
-#include "support/temporary_folder.hpp"
+#include "checkpoints/save.hpp"
+#include "support/shared_folder.hpp"
 
 using namespace engine_test;
 using place = placed_model::place;
 
 namespace {
-
-// Each rank its own device, unless the run says that they share one.
-void choose_own_device() {
-    const bool shared = std::getenv("ZERO_TEST_SHARED_DEVICE") != nullptr;
-    int devices = 0;
-    REQUIRE(cudaGetDeviceCount(&devices) == cudaSuccess);
-    REQUIRE(cudaSetDevice(shared ? 0 : rank() % devices) == cudaSuccess);
-}
 
 void compare(const setup& how, int updates) {
     CAPTURE(how.stage, name(how.type), how.library_owned, how.optimizer, how.bucket, how.accumulation, how.more, how.more_zero);
@@ -36,19 +25,6 @@ void compare(const setup& how, int updates) {
     host.z.close();
     device.z.close();
 }
-
-struct shared_folder {
-    shared_folder() {
-        if (rank() == 0) own = std::make_unique<zero::test::temporary_folder>();
-        if (own) path = own->path().string();
-        path.resize(4096);
-        MPI_Bcast(path.data(), 4096, MPI_CHAR, 0, MPI_COMM_WORLD);
-        path.resize(std::strlen(path.c_str()));
-    }
-    ~shared_folder() { MPI_Barrier(MPI_COMM_WORLD); }
-    std::unique_ptr<zero::test::temporary_folder> own;
-    std::string path;
-};
 
 }  // namespace
 
@@ -182,7 +158,7 @@ TEST_CASE("fill, scatter, states and slices on a device", "[device]") {
 TEST_CASE("a checkpoint of a device is one of host memory", "[device]") {
     choose_own_device();
     for (const bool behind : {false, true}) {
-        const shared_folder folder;
+        const zero::test::shared_folder folder;
         setup how;
         how.stage = 3;
         how.type = zero::dtype::bf16;
@@ -193,11 +169,11 @@ TEST_CASE("a checkpoint of a device is one of host memory", "[device]") {
             device.train(2);
             expected = device.bits();
             moments = device.bits("exp_avg");
-            zero::checkpoint::save(device.z, folder.path, "one");
+            zero::checkpoint::save(device.z, folder.path(), "one");
             device.train(1);
             device.z.wait();
             CHECK(device.bits() != expected);
-            zero::checkpoint::load(device.z, folder.path, "one");
+            zero::checkpoint::load(device.z, folder.path(), "one");
             CHECK(device.bits() == expected);
             CHECK(device.bits("exp_avg") == moments);
             CHECK(device.gathered() == expected);
@@ -205,13 +181,13 @@ TEST_CASE("a checkpoint of a device is one of host memory", "[device]") {
         }
         how.stage = 1;
         placed_model host(how, place::host);
-        zero::checkpoint::load(host.z, folder.path, "one");
+        zero::checkpoint::load(host.z, folder.path(), "one");
         CHECK(host.bits() == expected);
         CHECK(host.bits("exp_avg") == moments);
-        zero::checkpoint::save(host.z, folder.path, "two");
+        zero::checkpoint::save(host.z, folder.path(), "two");
         host.z.wait();
         placed_model device(how, place::device);
-        zero::checkpoint::load(device.z, folder.path, "two");
+        zero::checkpoint::load(device.z, folder.path(), "two");
         CHECK(device.bits() == expected);
         host.z.close();
         device.z.close();

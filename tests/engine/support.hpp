@@ -11,20 +11,13 @@
 
 #include "core/error.hpp"
 #include "engine/engine.hpp"
+#include "support/world.hpp"
 #include "tensor/vector.hpp"
 
 namespace engine_test {
 
-inline int rank() {
-    int r = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &r);
-    return r;
-}
-inline int size() {
-    int s = 0;
-    MPI_Comm_size(MPI_COMM_WORLD, &s);
-    return s;
-}
+inline int rank() { return zero::test::world_rank(); }
+inline int size() { return zero::test::world_size(); }
 inline const void* world() {
     static const MPI_Comm comm = MPI_COMM_WORLD;
     return &comm;
