@@ -1,7 +1,8 @@
 // One whole optimizer step on one node against the plain MPICH sequence, taking turns in one run; the slowest rank
 // counts. "library": the gradient is built in the buffers of zero_gradient (their clearing is timed), handed over,
 // stepped; in stage 3 the values are gathered once as well. "from caller": the same with gradients in the caller's
-// memory; with --drop-in the values lie in the caller's arrays as well. "bound": the fused step on private memory without communication (support/peer.hpp). Options: --json, --phases
+// memory; with --drop-in the values lie in the caller's arrays as well. "unchecked": with libzero.check_grad_overflow
+// false, which is the peer's work: no norm, no test for overflow. "bound": the fused step on private memory without communication (support/peer.hpp). Options: --json, --phases
 // (times of the parts instead), --rounds N (9), --full (4 and 16 MiB too), --mebibytes N (that size alone), --stage N,
 // --type fp32|bf16|fp64.
 #include <mpi.h>
@@ -38,28 +39,29 @@ public:
         const std::int64_t count = (what.mebibytes << 20) / zero::size_of(what.type);
         peer plain(what.type, count, what.stage == 0, comm_);
         subject ours(what.type, what.stage, count, what.tensors, comm_, values_);
+        subject equal_work(what.type, what.stage, count, what.tensors, comm_, values_, false, false);
         const benchmark::array gradient(count, what.type);
         const auto bytes = static_cast<std::size_t>(count * zero::size_of(what.type));
 
-        const auto with_buffers = [&] {
-            std::vector<void*> places(ours.tensors());
+        const auto with_buffers = [&](subject& library) {
+            std::vector<void*> places(library.tensors());
             double time = timed([&] {
-                ours.values();
-                for (std::size_t i = 0; i < places.size(); ++i) places[i] = ours.buffer(i);
+                library.values();
+                for (std::size_t i = 0; i < places.size(); ++i) places[i] = library.buffer(i);
             });
             for (std::size_t i = 0; i < places.size(); ++i)
-                write(places[i], static_cast<std::size_t>(ours.elements(i) * zero::size_of(what.type)));
+                write(places[i], static_cast<std::size_t>(library.elements(i) * zero::size_of(what.type)));
             return time + timed([&] {
-                       ours.hand_over();
-                       ours.step();
+                       library.hand_over();
+                       library.step();
                    });
         };
-        const auto from_caller = [&] {
-            double time = what.stage == 3 ? timed([&] { ours.values(); }) : 0;
+        const auto from_caller = [&](subject& library) {
+            double time = what.stage == 3 ? timed([&] { library.values(); }) : 0;
             write(gradient.at(), bytes);
             return time + timed([&] {
-                       ours.hand_over(gradient.at());
-                       ours.step();
+                       library.hand_over(gradient.at());
+                       library.step();
                    });
         };
         const auto sequence = [&] {
@@ -72,7 +74,8 @@ public:
         };
         choose_wire(plain, what.type, sequence);
 
-        const std::vector<std::function<double()>> variants{with_buffers, from_caller, sequence, limit};
+        const std::vector<std::function<double()>> variants{[&] { return with_buffers(ours); }, [&] { return from_caller(ours); }, sequence, limit,
+                                                            [&] { return with_buffers(equal_work); }, [&] { return from_caller(equal_work); }};
         // Small sizes are over before the machine is awake: they warm up, and are measured, for longer.
         double once = 0;
         for (const auto& variant : variants) once += slowest(variant());
@@ -85,7 +88,7 @@ public:
                 if (round >= 0) times.add(which, time);
             }
         }
-        const auto ratio = times.speedup(0, 2), from = times.speedup(1, 2);
+        const auto ratio = times.speedup(0, 2), from = times.speedup(1, 2), equal = times.speedup(4, 2);
         return {{"ranks", ranks_},
                 {"type", type_name(what.type)},
                 {"MiB", what.mebibytes},
@@ -98,6 +101,12 @@ public:
                 {"90 %", ratio.high},
                 {"from caller", from.median},
                 {"of bound", times.speedup(0, 3).median},
+                {"unchecked ms", times.time(4).median * 1e3},
+                {"unchecked speedup", equal.median},
+                {"unchecked 10 %", equal.low},
+                {"unchecked 90 %", equal.high},
+                {"unchecked from caller", times.speedup(5, 2).median},
+                {"unchecked of bound", times.speedup(4, 3).median},
                 {"MPICH of bound", times.speedup(2, 3).median},
                 {"bound drift", times.drift(3)},
                 {"note", times.disturbed(3) ? "bound drifted" : ""}};

@@ -1,6 +1,6 @@
 // The library as a program uses it: public C interface, parameters owned by the library or in arrays of the caller,
 // `tensors` equal tensors. A step has two timed parts; between them the caller writes its gradient, which belongs to the model and is not timed. Any error
-// ends the benchmark with the library's sentence.
+// ends the benchmark with the library's sentence. `checked`: libzero.check_grad_overflow.
 #pragma once
 #include <zero/zero.h>
 
@@ -25,14 +25,15 @@ public:
     enum class owner { library, caller };
 
     subject(zero::dtype type, int stage, std::int64_t count, int tensors, MPI_Comm comm, owner whose = owner::library,
-            bool overlap = false)
+            bool overlap = false, bool checked = true)
         : type_(type), stage_(stage), each_(count / tensors) {
         if (whose == owner::caller) arrays_.resize(static_cast<std::size_t>(count * zero::size_of(type)));
         std::byte* values = whose == owner::caller ? arrays_.data() : nullptr;
         const std::string config = R"({"optimizer": {"type": "AdamW", "params": {"lr": 0.001, "weight_decay": 0.01}},
             "zero_optimization": {"stage": )" +
                                    std::to_string(stage) + R"(, "stage3_param_persistence_threshold": 0)" +
-                                   (overlap ? R"(, "overlap_comm": true, "reduce_bucket_size": )" + std::to_string(each_) : "") + "}}";
+                                   (overlap ? R"(, "overlap_comm": true, "reduce_bucket_size": )" + std::to_string(each_) : "") +
+                                   R"(}, "libzero": {"check_grad_overflow": )" + (checked ? "true}}" : "false}}");
         check(zero_init(comm, config.c_str(), &context_));
         const int number = type == zero::dtype::f64 ? ZERO_F64 : type == zero::dtype::bf16 ? ZERO_BF16 : ZERO_F32;
         for (int i = 0; i < tensors; ++i) {

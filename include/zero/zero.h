@@ -157,7 +157,7 @@ ZERO_API int zero_set_text(zero_t z, const char *key, const char *value);
 
 /* Local. Reads an option by its path, or a reading of the context: "step" applied updates; "micro_step" micro-steps
  * since the last boundary; "skipped_steps" updates skipped for a non-finite gradient; "grad_norm" L2 norm of the last
- * update's gradient before clipping (inf or nan if it was skipped); "loss_scale"; "lr" the rate that the next update
+ * update's gradient before clipping (inf or nan if it was skipped; STATE with "libzero.check_grad_overflow": false); "loss_scale"; "lr" the rate that the next update
  * will use; "overflow" 1 if the last update was skipped; "rank", "size", "nodes", "threads" of this rank;
  * "owned_elements" elements of which this rank holds the state, without padding; "live_elements" elements whose values
  * this rank holds now, whole or in slices; "ranks_sharing_values" by how many ranks of a node the library's values are
@@ -317,7 +317,9 @@ ZERO_API int zero_reduce_list(zero_t z, int n, const int *ids, const void *const
 
 /* (c) over both. Ends a micro-step: zero_finish, and at the window's end (every "gradient_accumulation_steps"-th
  * call) update and zero_publish. An update whose gradient is not finite is skipped on all ranks, in every dtype, and
- * returns ZERO_OK: parameters, states, step count and schedule stay, "skipped_steps" counts.
+ * returns ZERO_OK: parameters, states, step count and schedule stay, "skipped_steps" counts. With
+ * "libzero.check_grad_overflow": false it is applied, in the same pass over memory that sums it where that is possible,
+ * and the gradient is not kept.
  * Errors: STATE before commit; STATE also when a tensor received a gradient but was neither gathered nor
  * gathered-to on some rank since the last update in stage 3 (the caller trains a stale copy; "libzero.stale_check":
  * false switches the check off), or had none where "ignore_unused_parameters" is false; NUMERIC an overflow with

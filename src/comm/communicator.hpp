@@ -48,8 +48,9 @@ struct reduce_scatter_request {
     exact_vector* running = nullptr;  // with exact: these sums of `slice` elements take the contributions (`add`: on top of
                                    // what they hold) in place of target, and `finished` is not called
     // Called for ranges of target as soon as they are final, while they are in cache, each by the member of the crew that
-    // summed it. May be empty.
-    std::function<void(int member, std::int64_t first, std::int64_t count)> finished{};
+    // summed it, with the address of the sums. May be empty.
+    std::function<void(int member, std::int64_t first, std::int64_t count, void* sums)> finished{};
+    bool passing = false;          // nobody but `finished` wants the sums: they need not be written to target
 };
 
 struct landing {                   // where one rank's bytes arrive

@@ -209,7 +209,7 @@ public:
         }
         if constexpr (std::is_same_v<One, reduction>) {
             auto known = std::exchange(what_->what.finished, nullptr);
-            if (known && what_->what.slice > 0) known(0, 0, what_->what.slice);
+            if (known && what_->what.slice > 0) known(0, 0, what_->what.slice, what_->what.target);
         }
     }
 

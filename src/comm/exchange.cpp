@@ -236,12 +236,12 @@ void exchange::sum_chunk(std::size_t which, reduction& one) {
                 const std::int64_t n = std::min(tile, begin + length - done);
                 for (std::size_t k = 0; k < sources.size(); ++k) sources[k] = bytes_at(sources_[k], done * size_of(types_[k]));
                 bool final = true;
+                std::byte* sums = bytes_at(what.target, (first + done) * wide);
                 if (what.exact)
                     final = sum_exactly(what, first + done, sources.data(), types_.data(), ranks_, n);
                 else
-                    nested_sum(nodes_, what.sum_type, bytes_at(what.target, (first + done) * wide), what.add, sources.data(),
-                               types_.data(), n);
-                if (final && what.finished && !one.error) what.finished(member, first + done, n);
+                    nested_sum(nodes_, what.sum_type, sums, what.add, sources.data(), types_.data(), n);
+                if (final && what.finished && !one.error) what.finished(member, first + done, n, sums);
             }
         });
     } catch (...) {

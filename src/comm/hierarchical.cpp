@@ -268,7 +268,8 @@ void hierarchical::leave(const std::shared_ptr<reduction>& one, std::int64_t fir
     part.target = bytes_at(what.target, first * size_of(what.sum_type));
     part.add = what.add;
     if (what.finished)
-        part.finished = [&what, first](int member, std::int64_t begin, std::int64_t n) { what.finished(member, first + begin, n); };
+        part.finished = [&what, first](int member, std::int64_t begin, std::int64_t n, void* sums) { what.finished(member, first + begin, n, sums); };
+    part.passing = what.passing;
     lane& at = lanes_[filling_];
     at.of = one;
     at.count = count;

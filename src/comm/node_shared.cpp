@@ -23,6 +23,7 @@ namespace zero::comm {
 namespace {
 
 constexpr int pieces = 4;            // of private parts, on their way through shared memory
+constexpr std::int64_t passing_tile = 16384;  // where more streams of memory follow each tile, and each begins slowly
 constexpr std::int64_t tile = 4096;  // elements summed in one go: whole atoms of the norm, and in the nearest caches
 
 class node_shared final : public node_level {
@@ -279,15 +280,19 @@ void node_shared::sum(const reduction& one, std::int64_t slot, std::int64_t firs
         types[static_cast<std::size_t>(rank)] = offer.type;
         starts[static_cast<std::size_t>(rank)] = memory_->at(offer.offset) + (slot * what.slice + first) * size_of(offer.type);
     }
-    share(threads_, count, tile, [&](int member, std::int64_t begin, std::int64_t length) {
+    const bool passing = what.passing && what.finished && !what.add && !what.exact;
+    const std::int64_t step = passing ? passing_tile : tile;
+    share(threads_, count, step, [&](int member, std::int64_t begin, std::int64_t length) {
         std::vector<const void*> sources(ranks);
-        for (std::int64_t at = begin; at < begin + length; at += tile) {
-            const std::int64_t n = std::min(tile, begin + length - at);
+        alignas(64) std::byte room[passing_tile * 8];
+        for (std::int64_t at = begin; at < begin + length; at += step) {
+            const std::int64_t n = std::min(step, begin + length - at);
             for (std::size_t k = 0; k < ranks; ++k) sources[k] = starts[k] + at * size_of(types[k]);
             bool final = true;
+            std::byte* sums = passing ? room : target + at * size_of(what.sum_type);
             if (what.exact) final = sum_exactly(what, first + at, sources.data(), types.data(), ranks_, n);
-            else vector::ordered_sum(what.sum_type, target + at * size_of(what.sum_type), what.add, sources.data(), types.data(), ranks_, n);
-            if (final && what.finished) what.finished(member, first + at, n);
+            else vector::ordered_sum(what.sum_type, sums, what.add, sources.data(), types.data(), ranks_, n);
+            if (final && what.finished) what.finished(member, first + at, n, sums);
         }
     });
 }

@@ -40,7 +40,7 @@ public:
                     final = sum_exactly(what_, first, &from, &type, 1, parts.count(k));
                 else if (!in_place)
                     vector::ordered_sum(what_.sum_type, to, what_.add, &from, &type, 1, parts.count(k));
-                if (final && what_.finished) what_.finished(member, first, parts.count(k));
+                if (final && what_.finished) what_.finished(member, first, parts.count(k), to);
             }
         };
         share(threads_, what_.slice, chunk, piece);

@@ -240,7 +240,7 @@ void staged_operation::finish() {
     while (!progress()) std::this_thread::yield();
     if (what_->error) std::rethrow_exception(what_->error);
     if (std::exchange(over_, true) || !what_->reduces) return;
-    if (what_->sum.finished && what_->sum.slice > 0) what_->sum.finished(0, 0, what_->sum.slice);
+    if (what_->sum.finished && what_->sum.slice > 0) what_->sum.finished(0, 0, what_->sum.slice, what_->sum.target);
 }
 
 }  // namespace

@@ -224,6 +224,11 @@ public:
         const std::lock_guard<std::mutex> lock(guard_);
         vector::divide_and_norm(queue(), type, data, divisor, count, place_of(into, squares));
     }
+    void divide(dtype type, void* data, double divisor, std::int64_t count) override {
+        totals nobody_asks;
+        const held until_then(*this, {&nobody_asks, 1});
+        if (divisor != 1) divide_and_norm(type, data, divisor, count, false, nobody_asks);
+    }
     void dot(dtype type, const void* a, const void* b, std::int64_t count, totals& into) override {
         if (count <= 0) return;
         const device_guard here(unit_->number);

@@ -58,6 +58,7 @@ public:
         exact_sum aside;
         into.finite &= vector::divide_and_norm(type, data, divisor, count, squares ? into.squares : aside);
     }
+    void divide(dtype type, void* data, double divisor, std::int64_t count) override { vector::divide(type, data, divisor, count); }
     void dot(dtype type, const void* a, const void* b, std::int64_t count, totals& into) override {
         std::vector<totals> parts(count > large ? static_cast<std::size_t>(threads_.members()) : 0);
         split(count, large, [&](int member, std::int64_t first, std::int64_t n) {

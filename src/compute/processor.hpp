@@ -57,6 +57,7 @@ public:
     virtual void ordered_sum(dtype sum_type, void* target, bool add, const void* const* sources, const dtype* types, int ranks,
                              std::int64_t count) = 0;
     virtual void divide_and_norm(dtype type, void* data, double divisor, std::int64_t count, bool squares, totals& into) = 0;  // squares: wanted
+    virtual void divide(dtype type, void* data, double divisor, std::int64_t count) = 0;
     virtual void dot(dtype type, const void* a, const void* b, std::int64_t count, totals& into) = 0;
     // data[i] = the sum type's value nearest to what a narrower type holds of it.
     virtual void round_through(dtype narrow, dtype sum_type, void* data, std::int64_t count) = 0;

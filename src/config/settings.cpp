@@ -205,6 +205,11 @@ void resolve_library(settings& out, const options& from, int ranks) {
             "libzero.largest_count = {} is too small: give at least 4, or 0 for 2^31-1", out.largest_count);
     out.broadcast_initial = from.boolean("libzero.broadcast_initial");
     out.stale_check = from.boolean("libzero.stale_check");
+    out.check_grad_overflow = from.boolean("libzero.check_grad_overflow");
+    require(out.check_grad_overflow || out.gradient_clipping == 0, code::config,
+            "libzero.check_grad_overflow is false, so the norm is not known that gradient_clipping = {} needs: set one of them back", out.gradient_clipping);
+    require(out.check_grad_overflow || !out.loss_scaling.enabled, code::config,
+            "libzero.check_grad_overflow is false, but fp16.enabled finds its loss scale by the overflows: set one of them back");
     out.end_window = from.boolean("libzero.end_window");
     if (from.has("libzero.log_level")) out.log_level = static_cast<int>(from.integer("libzero.log_level"));
     out.checkpoint_load = from.text("checkpoint.load");

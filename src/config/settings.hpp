@@ -41,6 +41,7 @@ struct settings {
     std::int64_t largest_count = 0;
     int threads = 0;                          // 0: as OMP_NUM_THREADS says, else 1
     bool broadcast_initial = true, stale_check = true;
+    bool check_grad_overflow = true;          // false: gradients are not looked at before they are applied
     int log_level = -1;                       // -1: not set
     // checkpoint
     std::string checkpoint_load = "strict";   // strict, weights, partial

@@ -262,7 +262,7 @@ constexpr row rows[] = {
     flag("bf16.enabled", "false", "DeepSpeed: casts the model to bf16").autom().no_effect(types_known),
     flag("bf16.check_grad_overflow", "false",
          "DeepSpeed: looks for non-finite gradients")
-        .no_effect("an update with a non-finite gradient is skipped in every type, always"),
+        .no_effect("libzero.check_grad_overflow is for every type, and true by default"),
     flag("bf16.immediate_grad_update", "true",
          "DeepSpeed: adds each gradient at once").no_effect("gradients are added as they are handed over"),
     flag("bf16.bf16_master_weights_and_grads", "false",
@@ -378,6 +378,8 @@ constexpr row rows[] = {
          "SIGUSR1 and SIGTERM make zero_should_stop say so"),
     flag("libzero.stale_check", "true",
          "an update whose gradients were formed from values that were never gathered is an error").in("3"),
+    flag("libzero.check_grad_overflow", "true",
+         "false: an update is applied whatever its gradient holds, and \"grad_norm\" is not known; gradients are then summed and applied in one pass. Not with gradient_clipping or fp16"),
     integer("libzero.threads", "0",
             "threads per rank for sums and updates, at most its cores; 0: OMP_NUM_THREADS, else 1").to("4096"),
     word("libzero.bind", "\"auto\"", "auto|cores|none",

@@ -177,7 +177,11 @@ std::int64_t engine::get_integer(const std::string& key) const {
 }
 
 double engine::get_real(const std::string& key) const {
-    if (key == "grad_norm") return run_->grad_norm;
+    if (key == "grad_norm") {
+        require(!committed() || settings_.check_grad_overflow, code::state,
+                "\"grad_norm\" is not taken while libzero.check_grad_overflow is false: leave that true to read it");
+        return run_->grad_norm;
+    }
     if (key == "loss_scale") return committed() ? run_->scale.value() : optimizer::loss_scale(resolved().loss_scaling).value();
     if (key == "lr") return rate_of_next_update();
     if (const auto state = state_integer(key)) return static_cast<double>(*state);

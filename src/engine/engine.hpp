@@ -34,6 +34,7 @@ struct totals;
 
 namespace stage {
 class sharded;
+struct update_numbers;
 struct context;
 }  // namespace stage
 
@@ -193,11 +194,12 @@ private:
     double divisor(std::int64_t micro_steps) const;
     void check_stale() const;
     void check_unused();
-    bool finish_micro_step(bool late_anywhere);
+    bool finish_micro_step(bool late_anywhere, stage::update_numbers* numbers);
     void reduce_scaled_list(std::span<const int> ids, double factor, const void* const* gradients);
     double sum_over_ranks(exact_sum mine, bool& finite, std::exception_ptr failed = {});
     void agree_on_norm(const compute::totals& mine, std::exception_ptr failed = {});
-    void apply_update(bool written_anywhere, bool copies_open_anywhere);
+    stage::update_numbers numbers_of_update() const;
+    void apply_update(stage::update_numbers numbers, bool written_anywhere, bool copies_open_anywhere);
     postponed attempt(const std::function<void()>& body);     // a failure ends what the others wait for, and is kept
     void before_renewal(bool copies_open_anywhere, const std::function<void()>& body);
     void follow_values(bool copies_open_anywhere);

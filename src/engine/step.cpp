@@ -150,13 +150,17 @@ struct engine::ballot {
     std::span<std::int64_t> votes() { return {&late, 6}; }
 };
 
-// Ends a micro-step; true at the end of the window, when the owned slices are complete.
-bool engine::finish_micro_step(bool late_anywhere) {
+// Ends a micro-step; true at the end of the window, when the owned slices are complete. `numbers`: of the update that follows, which
+// may be made in part, or null.
+bool engine::finish_micro_step(bool late_anywhere, stage::update_numbers* numbers) {
     const auto start = std::chrono::steady_clock::now();
     open_window();
     const bool boundary = run_->micro_step + 1 >= settings_.accumulation_steps || settings_.end_window;
     if (boundary) check_unused();
-    const postponed sums = attempt([&] { stage_->gradients().finish(boundary, divisor(run_->micro_step + 1), late_anywhere); });
+    const postponed sums = attempt([&] {
+        if (boundary && numbers != nullptr && !late_anywhere) numbers->applied = stage_->sum_and_update(divisor(run_->micro_step + 1), *numbers);
+        else stage_->gradients().finish(boundary, divisor(run_->micro_step + 1), late_anywhere);
+    });
     if (!boundary) sums.rethrow();
     if (boundary) agree_on_norm(stage_->gradients().norm(), sums.failure());  // throws where anything failed: not counted then
     ++run_->micro_step;
@@ -208,7 +212,7 @@ void engine::finish() {
         agreed.late = run_->now == run::phase::open && stage_->gradients().has_late() ? 1 : 0;
     }, agreed.votes());
     const turn order(*this);
-    run_->micro_step_ended = !finish_micro_step(agreed.late != 0);
+    run_->micro_step_ended = !finish_micro_step(agreed.late != 0, nullptr);
 }
 
 // --- update ---
@@ -236,14 +240,31 @@ void engine::step() {
         run_->micro_step_ended = false;
         return;
     }
-    if (run_->now != run::phase::finished) {
-        agreed.written = 0;
-        if (!finish_micro_step(agreed.late != 0)) return;
-    }
-    apply_update(agreed.written != 0, agreed.copies_open != 0);
+    if (run_->now == run::phase::finished) return apply_update(numbers_of_update(), agreed.written != 0, agreed.copies_open != 0);
+    const bool at_once = !settings_.check_grad_overflow && stage_->updates_while_summing();
+    auto numbers = at_once ? numbers_of_update() : stage::update_numbers{};
+    if (!finish_micro_step(agreed.late != 0, at_once ? &numbers : nullptr)) return;
+    if (!at_once) numbers = numbers_of_update();
+    apply_update(std::move(numbers), false, agreed.copies_open != 0);
 }
 
-void engine::apply_update(bool written_anywhere, bool copies_open_anywhere) {
+stage::update_numbers engine::numbers_of_update() const {
+    stage::update_numbers numbers;
+    const double rate = rate_of_next_update();
+    const auto momentum = settings_.lr_schedule.momentum(run_->step - 1);
+    const bool scheduled = settings_.lr_schedule.type != schedule::kind::none;
+    for (const auto& group : run_->groups) {
+        numbers.groups.push_back(group.numbers);
+        auto& mine = numbers.groups.back();
+        if (scheduled) mine.lr = rate * group.lr_ratio;
+        if (momentum) (settings_.optimizer == optimizer::kind::sgd ? mine.momentum : mine.beta1) = *momentum;
+        numbers.frozen.push_back(group.frozen ? 1 : 0);
+    }
+    numbers.step = run_->step + 1;
+    return numbers;
+}
+
+void engine::apply_update(stage::update_numbers numbers, bool written_anywhere, bool copies_open_anywhere) {
     const auto start = std::chrono::steady_clock::now();
     if (written_anywhere) {  // the caller wrote into its slices since finish
         auto names = stage_->memory().state_names();
@@ -263,7 +284,7 @@ void engine::apply_update(bool written_anywhere, bool copies_open_anywhere) {
         following.rethrow();
     }
     const double clip = settings_.gradient_clipping;
-    run_->overflow = !run_->finite || (clip > 0 && !std::isfinite(run_->grad_norm));
+    run_->overflow = settings_.check_grad_overflow && (!run_->finite || (clip > 0 && !std::isfinite(run_->grad_norm)));
     if (run_->overflow) {
         ++run_->skipped;
         // With a loss scale that finds its level this is how it does so.
@@ -277,21 +298,9 @@ void engine::apply_update(bool written_anywhere, bool copies_open_anywhere) {
                 "look for NaN in the model", scale);
         return;
     }
-    stage::update_numbers numbers;
-    const double rate = rate_of_next_update();
-    const auto momentum = settings_.lr_schedule.momentum(run_->step - 1);
-    const bool scheduled = settings_.lr_schedule.type != schedule::kind::none;
-    for (const auto& group : run_->groups) {
-        numbers.groups.push_back(group.numbers);
-        auto& mine = numbers.groups.back();
-        if (scheduled) mine.lr = rate * group.lr_ratio;
-        if (momentum) (settings_.optimizer == optimizer::kind::sgd ? mine.momentum : mine.beta1) = *momentum;
-        numbers.frozen.push_back(group.frozen ? 1 : 0);
-    }
     numbers.clip_factor = optimizer::clip_factor(clip, run_->grad_norm);
-    numbers.step = run_->step + 1;
     before_renewal(copies_open_anywhere, [&] { stage_->update(numbers); });
-    if (!stage_->optimizer().keeps_gradient()) run_->gradient_readable = false;
+    if (!stage_->optimizer().keeps_gradient() || !numbers.applied.empty()) run_->gradient_readable = false;
     ++run_->step;
     run_->scale.update(false);
     const bool readable = run_->gradient_readable;

@@ -41,7 +41,21 @@ void reducer::begin_window(std::vector<char> active, std::vector<char> counted, 
     all_.work.forget(by_member_);  // of a window that failed
     by_member_.assign(static_cast<std::size_t>(all_.threads.members()), {});
     if (!every_micro_step()) assembly_.begin(micro_steps == 1);
+    find_first_to_stay();
     begin_micro_step();
+}
+
+// A bucket that is still here may be applied by the step while it is summed, which moves less memory. Those of a ring that nothing
+// comes after stay for that; where sums are to overlap with the caller's work, only the last.
+void reducer::find_first_to_stay() {
+    first_to_stay_ = all_.buckets();
+    if (all_.how.check_grad_overflow || how_ != assembly::holds::ring) return;
+    const int most = all_.how.overlap_comm ? 1 : ring_size;
+    for (int b = all_.buckets() - 1, staying = 0; b >= 0 && staying < most; --b) {
+        if (!travels(b)) continue;
+        first_to_stay_ = b;
+        ++staying;
+    }
 }
 
 void reducer::begin_micro_step() {
@@ -210,7 +224,7 @@ void reducer::depart_complete() {
     if (!may_leave) return;
     for (; next_ < all_.buckets(); ++next_) {
         if (!travels(next_)) continue;
-        if (!complete(next_)) return;
+        if (!complete(next_) || (last_micro_step() && next_ >= first_to_stay_)) return;
         open_bucket(next_);
         depart(next_, last_micro_step() && learned_ && !ever_late_);
     }
@@ -226,7 +240,7 @@ dtype reducer::travel_type(int bucket) const {
     return is_16bit(b.type) && of_bucket(bucket).narrow && all_.work.on_host() ? b.type : sum_type(b.type);
 }
 
-void reducer::depart(int bucket, bool fuse) {
+void reducer::depart(int bucket, bool fuse, const apply* each) {
     const auto& b = all_.bucket(bucket);
     const dtype sum = sum_type(b.type);
     auto& state = of_bucket(bucket);
@@ -256,8 +270,11 @@ void reducer::depart(int bucket, bool fuse) {
     }
     state.divided = fuse;
     if (fuse) {
-        request.finished = [this, bucket](int member, std::int64_t first, std::int64_t count) {
-            divide_and_measure(bucket, first, count, divisor_, by_member_[static_cast<std::size_t>(member)]);
+        request.passing = each != nullptr;
+        request.finished = [this, bucket, each, sum](int member, std::int64_t first, std::int64_t count, void* sums) {
+            if (each == nullptr) return divide_and_measure(bucket, first, count, divisor_, by_member_[static_cast<std::size_t>(member)]);
+            all_.work.divide(sum, sums, divisor_, count);
+            (*each)(bucket, {all_.own_slice(bucket).first + first, count}, static_cast<const std::byte*>(sums));
         };
     }
     state.travel = all_.ranks.start_reduce_scatter(std::move(request));
@@ -280,7 +297,9 @@ void reducer::poll() {
 // Elements of the own slice, from `first` on.
 void reducer::divide_and_measure(int bucket, std::int64_t first, std::int64_t count, double divisor, totals& into) const {
     const dtype sum = sum_type(all_.bucket(bucket).type);
-    all_.work.divide_and_norm(sum, own_target(bucket) + first * size_of(sum), divisor, count, of_bucket(bucket).counted, into);
+    std::byte* data = own_target(bucket) + first * size_of(sum);
+    if (all_.how.check_grad_overflow) all_.work.divide_and_norm(sum, data, divisor, count, of_bucket(bucket).counted, into);
+    else all_.work.divide(sum, data, divisor, count);
 }
 
 // The own slice, by all threads: squares are summed exactly, so it does not matter by whom.
@@ -309,16 +328,19 @@ void reducer::collect_measures() {
     for (auto& part : by_member_) totals_.add(std::exchange(part, {}));
 }
 
-void reducer::finish_sums(bool fuse) {
+std::vector<char> reducer::finish_sums(bool fuse, const apply* each) {
+    std::vector<char> applied(buckets_.size(), 0);
     for (; next_ < all_.buckets(); ++next_) {
         if (!travels(next_)) continue;
         if (must_wait_for_room(next_)) wait_for_oldest();  // here all ranks send everything: it ends
         open_bucket(next_);
-        depart(next_, fuse);
+        applied[static_cast<std::size_t>(next_)] = each != nullptr && running(next_) == nullptr;
+        depart(next_, fuse, each);
     }
     while (!under_way_.empty()) wait_for_oldest();
     collect_measures();
     for (auto& sums : running_) sums.book_further();
+    return applied;
 }
 
 void reducer::finish(bool boundary, double divisor, bool late_anywhere) {
@@ -336,6 +358,19 @@ void reducer::finish(bool boundary, double divisor, bool late_anywhere) {
         for (int b = 0; boundary && b < all_.buckets(); ++b)
             if (travels(b) && !of_bucket(b).divided) divide(b, divisor);
     }
+    end_micro_step();
+}
+
+std::vector<char> reducer::finish_applied(double divisor, const apply& each) {
+    divisor_ = divisor;
+    auto applied = finish_sums(true, &each);
+    for (int b = 0; b < all_.buckets(); ++b)
+        if (travels(b) && !of_bucket(b).divided) divide(b, divisor);
+    end_micro_step();
+    return applied;
+}
+
+void reducer::end_micro_step() {
     if (!learned_)
         for (auto& p : tensors_) p.expected = p.handed;
     learned_ = true;

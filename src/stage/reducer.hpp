@@ -3,6 +3,7 @@
 // bucket is built up (assembly.hpp), what the stages do with the slices.
 #pragma once
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
@@ -33,7 +34,11 @@ public:
     // Ends the micro-step. At a boundary every owned slice is complete and divided when this returns.
     // `late_anywhere`: some rank has additions to a bucket that had left; agreed by the caller.
     void finish(bool boundary, double divisor, bool late_anywhere);
-    totals norm() const;                                  // after a boundary
+    // A boundary without additions that come late. Those buckets that are still here are applied while they are summed, by several
+    // threads, and not kept: which ones, by bucket. `part`: elements of the bucket, of the own slice.
+    using apply = std::function<void(int bucket, partition::range part, const std::byte* gradient)>;
+    std::vector<char> finish_applied(double divisor, const apply& each);
+    totals norm() const;                                  // after a boundary; nothing without check_grad_overflow
     totals measure() const;                               // again, from the slices as they are now
 
 private:
@@ -60,6 +65,7 @@ private:
     bool travels(int bucket) const;                       // takes part and has elements
     bool every_micro_step() const noexcept { return how_ == assembly::holds::ring || all_.how.reproducible; }  // buckets travel
     running_sums* running(int bucket) { return running_.empty() ? nullptr : &running_[static_cast<std::size_t>(bucket)]; }
+    void find_first_to_stay();
     bool last_micro_step() const noexcept { return micro_step_ + 1 >= micro_steps_; }
 
     void begin_micro_step();
@@ -72,9 +78,10 @@ private:
     void open_bucket(int bucket);
     bool complete(int bucket);
     void depart_complete();
-    void depart(int bucket, bool fuse);
+    void depart(int bucket, bool fuse, const apply* each = nullptr);
     void wait_for_oldest();
-    void finish_sums(bool fuse);
+    std::vector<char> finish_sums(bool fuse, const apply* each = nullptr);
+    void end_micro_step();
     void poll();
     const buffer& late_sums(int bucket);
     void travel_late(bool boundary, double divisor);
@@ -97,6 +104,7 @@ private:
     std::int64_t micro_steps_ = 1, micro_step_ = 0;
     double divisor_ = 1;           // of a full window
     int next_ = 0;                 // the bucket that leaves next
+    int first_to_stay_ = 0;        // in the last micro-step of a window, from here on buckets wait for its end
     bool learned_ = false;         // the first micro-step is over
     bool ever_late_ = false;
     bool ever_uneven_ = false;     // a rank fell so far behind that waiting for it was given up

@@ -33,6 +33,12 @@ void* sharded::whole(int tensor) const {
     return is_whole(tensor) || memory_.exists_once(all_.space.where(tensor).bucket) ? memory_.value(tensor, 0) : nullptr;
 }
 
+std::vector<char> sharded::sum_and_update(double divisor, const update_numbers& numbers) {
+    return gradients_->finish_applied(divisor, [&](int bucket, partition::range part, const std::byte* gradient) {
+        updater_.run_range(bucket, part, gradient, numbers);
+    });
+}
+
 void sharded::publish_trained() {
     for (int b = 0; b < all_.buckets(); ++b)
         if (memory_.trainable(b)) moves_->send_out(b);

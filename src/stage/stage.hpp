@@ -24,6 +24,8 @@ public:
     void take_rest(const std::vector<std::string>& optimizer_states, const std::vector<std::string>& user_states);
 
     // The schedule. The gradient comes in by gradients().add and gradients().finish.
+    bool updates_while_summing() const { return (all_.how.stage > 0 || all_.alone()) && updater_.takes_ranges(); }
+    std::vector<char> sum_and_update(double divisor, const update_numbers& numbers);  // then update does the rest: all but these buckets
     virtual void update(const update_numbers& numbers) = 0;  // the optimizer, then values everywhere
     virtual void publish() = 0;                              // owned values -> values everywhere, no update
     // Owned parts of these vectors were written by hand: whatever this stage holds whole follows. Collective; the set is agreed.

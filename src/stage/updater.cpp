@@ -20,13 +20,27 @@ optimizer::update_range updater::range_of(int bucket, const stretch& part) const
     return range;
 }
 
+bool updater::trains(int bucket, const update_numbers& numbers) const {
+    const bool applied = !numbers.applied.empty() && numbers.applied[static_cast<std::size_t>(bucket)] != 0;
+    return memory_.trainable(bucket) && !numbers.frozen[static_cast<std::size_t>(all_.bucket(bucket).group)] && !applied;
+}
+
+void updater::run_range(int bucket, partition::range part, const std::byte* gradient, const update_numbers& numbers) {
+    const std::int64_t width = size_of(sum_type(all_.bucket(bucket).type));
+    for (const auto& piece : memory_.stretches(bucket, part)) {
+        auto range = range_of(bucket, piece);
+        range.gradient = gradient + (piece.offset - part.first) * width;
+        all_.work.update(which_, numbers.groups[static_cast<std::size_t>(all_.bucket(bucket).group)], numbers.clip_factor, numbers.step, range);
+    }
+}
+
 void updater::run(const update_numbers& numbers) {
     if (which_ == optimizer::kind::lamb) return run_lamb(numbers);
     if (on_host_) return run_offloaded(numbers);
     if (!all_.work.on_host()) return run_together(numbers);
     for (const auto values : {whose::others, whose::own}) {
         for (int b = 0; b < all_.buckets(); ++b)
-            if (memory_.trainable(b) && !numbers.frozen[static_cast<std::size_t>(all_.bucket(b).group)]) run_bucket(b, values, numbers);
+            if (trains(b, numbers)) run_bucket(b, values, numbers);
         if (values == whose::others) let_values_be_written();
     }
 }

@@ -16,6 +16,7 @@ struct update_numbers {
     std::vector<optimizer::hyper> groups;  // by group, at the rate of this update
     std::vector<char> frozen;              // by group
     double clip_factor = 1;
+    std::vector<char> applied;             // by bucket: has been updated while it was summed; empty: none
     std::int64_t step = 1;                 // number of this update, from 1
 };
 
@@ -24,9 +25,13 @@ public:
     updater(const context& all, storage& memory, optimizer::kind which) : all_(all), memory_(memory), which_(which) {}
     void take_staging();  // for states that are offloaded; nothing else
     void run(const update_numbers& numbers);
+    // One range of a bucket, by one thread, with a gradient from elsewhere.
+    void run_range(int bucket, partition::range part, const std::byte* gradient, const update_numbers& numbers);
+    bool takes_ranges() const { return which_ != optimizer::kind::lamb && !on_host_ && all_.work.on_host(); }
     bool keeps_gradient() const noexcept { return which_ != optimizer::kind::lamb; }
 
 private:
+    bool trains(int bucket, const update_numbers& numbers) const;  // and has not been applied
     optimizer::update_range range_of(int bucket, const stretch& part) const;
     enum class whose { others, own };  // values: those that another rank of the node writes, or that this one does
     std::vector<stretch> of(whose values, int bucket, const stretch& whole) const;

@@ -258,6 +258,13 @@ bool divide_and_norm(dtype type, void* data, double divisor, std::int64_t count,
     return divide_and_norm_of(static_cast<float*>(data), divisor, count, squares);
 }
 
+void divide(dtype type, void* data, double divisor, std::int64_t count) {
+    const auto element = sum_element_of(type);
+    double number = 1;
+    const division how = element == element_f64 ? how_to_divide<double>(divisor, number) : how_to_divide<float>(divisor, number);
+    if (how != division::none) loops().divide[element][static_cast<int>(how)](data, number, count);
+}
+
 bool dot(dtype type, const void* a, const void* b, std::int64_t count, exact_sum& products) {
     if (sum_element_of(type) == element_f64)
         return dot_of(static_cast<const double*>(a), static_cast<const double*>(b), count, products);

@@ -36,6 +36,9 @@ void round_sum(dtype sum_type, void* to, const double* upper, const double* lowe
 // sum is then without meaning).
 bool divide_and_norm(dtype type, void* data, double divisor, std::int64_t count, exact_sum& squares);
 
+// The division alone, with the same bits.
+void divide(dtype type, void* data, double divisor, std::int64_t count);
+
 // Dot product with the same atoms: a[i]*b[i] in f64. Returns false when a product is not finite.
 bool dot(dtype type, const void* a, const void* b, std::int64_t count, exact_sum& products);
 

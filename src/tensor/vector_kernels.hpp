@@ -27,6 +27,7 @@ struct kernels {
     using accumulate_loop = void (*)(void* sum, const void* from, double factor, std::int64_t count);
     using same_sum_loop = void (*)(void* target, bool add, const void* const* sources, std::int64_t first,
                                    std::int64_t count);
+    using divide_loop = void (*)(void* data, double divisor, std::int64_t count);
     // Both return a number with the exponent of the largest atom, its fraction not less; NaN when an atom is not finite.
     using square_loop = double (*)(void* data, double divisor, std::int64_t count, double* atoms);
     using product_loop = double (*)(const void* a, const void* b, std::int64_t count, double* atoms);
@@ -42,6 +43,7 @@ struct kernels {
     accumulate_loop add[sum_elements][elements];
     same_sum_loop same_sum[sum_elements][most_same + 1];  // [sum][number of sources], from 2
     same_sum_loop short_sum[2][most_same + 1];            // bf16, f16; summed in f32, from 1 source
+    divide_loop divide[sum_elements][static_cast<int>(division::kinds)];
     square_loop squares[sum_elements][static_cast<int>(division::kinds)];
     product_loop products[sum_elements];
     split_loop split;

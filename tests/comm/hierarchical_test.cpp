@@ -60,7 +60,7 @@ struct buckets {
                 what.source = wider_still.back()->data();
             }
             announced.push_back(0);
-            what.finished = [this, k](int, std::int64_t first, std::int64_t count) {
+            what.finished = [this, k](int, std::int64_t first, std::int64_t count, void*) {
                 if (first == announced[k] && first % 16 == 0) announced[k] += count;
             };
             requests.push_back(std::move(what));

@@ -55,7 +55,7 @@ struct bucket {
         what.sum_type = what.travel_type = type_of<T>;
         what.slice = slice;
         what.target = target.data();
-        what.finished = [this](int, std::int64_t first, std::int64_t count) {
+        what.finished = [this](int, std::int64_t first, std::int64_t count, void*) {
             if (first == announced && count > 0 && first % vector::atom(type_of<T>) == 0) announced += count;
         };
         return what;
@@ -131,7 +131,7 @@ TEST_CASE("the threads of a rank share its sums and conversions, bit for bit") {
         auto request = one.request();
         request.add = true;
         request.travel_type = travel;
-        request.finished = [&](int member, std::int64_t first, std::int64_t count) {
+        request.finished = [&](int member, std::int64_t first, std::int64_t count, void*) {
             for (std::int64_t i = first; i < first + count; ++i) ++times[static_cast<std::size_t>(i)];
             const std::lock_guard<std::mutex> alone(guard);
             who.insert(member);
@@ -249,7 +249,7 @@ TEST_CASE("a fault in what one rank does with its sums stays there, and the exch
     bucket<float> first(*talk, 200, 1), second(*talk, 200, 2);
     auto request = first.request();
     if (talk->rank() == guilty)
-        request.finished = [](int, std::int64_t, std::int64_t) { fail(code::numeric, "on purpose"); };
+        request.finished = [](int, std::int64_t, std::int64_t, void*) { fail(code::numeric, "on purpose"); };
     auto going = talk->start_reduce_scatter(std::move(request));
     auto next = talk->start_reduce_scatter(second.request());
     CHECK(code_of([&] { going->finish(); }) == (talk->rank() == guilty ? code::numeric : code::ok));

@@ -19,7 +19,7 @@ TEST_CASE("a reduction over one rank is a copy or an addition, announced in rang
                                               .slice = 150'000,
                                               .target = target.data(),
                                               .add = add,
-                                              .finished = [&](int, std::int64_t first, std::int64_t count) {
+                                              .finished = [&](int, std::int64_t first, std::int64_t count, void*) {
                                                   CHECK(first == next);
                                                   next += count;
                                               }});

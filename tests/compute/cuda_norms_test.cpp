@@ -29,6 +29,10 @@ void check_norm(processors& work, dtype type, const std::vector<double>& values,
     REQUIRE(data.equal());
     if (host.finite) REQUIRE(equal(host, device));
     REQUIRE(host.finite == device.finite);
+    work.host->divide(type, data.at(*work.host), divisor, count);
+    work.device->divide(type, data.at(*work.device), divisor, count);
+    work.device->wait();
+    REQUIRE(data.equal());
 }
 
 }  // namespace

@@ -105,7 +105,7 @@ TEST_CASE("sums of device memory have the bits of sums of host memory") {
                         };
                         std::int64_t known = 0;
                         auto there = request(source_there.data(), target_there.data());
-                        there.finished = [&](int, std::int64_t, std::int64_t count) { known += count; };
+                        there.finished = [&](int, std::int64_t, std::int64_t count, void*) { known += count; };
                         auto going = all.device->start_reduce_scatter(std::move(there));
                         all.host->start_reduce_scatter(request(source.data(), target.data()))->finish();
                         going->finish();

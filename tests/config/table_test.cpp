@@ -344,6 +344,7 @@ TEST_CASE("the design's keys are all in the table") {
                                   "libzero.end_time",
                                   "libzero.checkpoint_signals",
                                   "libzero.stale_check",
+                                  "libzero.check_grad_overflow",
                                   "libzero.threads",
                                   "libzero.bind",
                                   "libzero.end_window"};

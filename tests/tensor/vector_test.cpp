@@ -169,6 +169,9 @@ void check_norm(dtype type, int low, int high) {
             REQUIRE(zero::vector::divide_and_norm(type, data.data(), divisor, size, squares));
             REQUIRE(same_bits(data, divided));
             REQUIRE(limbs(squares) == limbs(products_by_definition(divided, divided)));
+            data = values;
+            zero::vector::divide(type, data.data(), divisor, size);
+            REQUIRE(same_bits(data, divided));
         }
         exact_sum products;
         REQUIRE(zero::vector::dot(type, values.data(), others.data(), size, products));
