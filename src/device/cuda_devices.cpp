@@ -1,6 +1,8 @@
 // The answers of a build with CUDA. The driver is loaded by the first call, and its absence is an answer. See devices.hpp.
 #include <dlfcn.h>
 
+#include <atomic>
+
 #include "core/error.hpp"
 #include "device/cuda.hpp"
 #include "device/devices.hpp"
@@ -44,8 +46,11 @@ device_choice choose_device(const std::string& wanted) {
 }
 
 // The runtime has no question for it that would not itself begin to use the device, so the driver is asked, which is loaded by now.
-bool program_uses(int device) {
-    using question = int (*)(int device, unsigned* flags, int* active);
+namespace {
+
+using question = int (*)(int device, unsigned* flags, int* active);
+
+question find_question() {
     constexpr const char* name = "cuDevicePrimaryCtxGetState";
     void* found = ::dlsym(RTLD_DEFAULT, name);
     if (found == nullptr)
@@ -53,9 +58,19 @@ bool program_uses(int device) {
             found = ::dlsym(driver, name);
             ::dlclose(driver);  // the runtime holds it too
         }
+    return reinterpret_cast<question>(found);
+}
+
+}  // namespace
+
+// Found once, since gradients that are handed over ask too. A driver that is not loaded yet may be, later.
+bool program_uses(int device) {
+    static std::atomic<question> known = nullptr;
+    question ask = known.load(std::memory_order_relaxed);
+    if (ask == nullptr) known.store(ask = find_question(), std::memory_order_relaxed);
     unsigned flags = 0;
     int active = 0;
-    return found != nullptr && reinterpret_cast<question>(found)(device, &flags, &active) == 0 && active != 0;
+    return ask != nullptr && ask(device, &flags, &active) == 0 && active != 0;
 }
 
 namespace {

@@ -6,6 +6,28 @@
 
 using namespace both_processors;
 
+namespace {
+
+int lookups = 0;
+
+}  // namespace
+
+extern "C" void* __real_dlsym(void* library, const char* name);
+extern "C" void* __wrap_dlsym(void* library, const char* name);
+void* __wrap_dlsym(void* library, const char* name) {
+    ++lookups;
+    return __real_dlsym(library, name);
+}
+
+TEST_CASE("the driver's question is looked for once", "[cuda]") {
+    program_uses(0);
+    const int found = lookups;
+    CHECK(found > 0);
+    int plain = 0;
+    for (int k = 0; k < 10; ++k) check_reachable(&plain, -1, "the gradient of", "w");
+    CHECK(lookups == found);
+}
+
 TEST_CASE("libzero.device chooses the caller's device, or the host", "[cuda]") {
     CHECK(choose_device("host").number == -1);
     CHECK(choose_device("auto").number == 0);
