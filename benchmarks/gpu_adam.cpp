@@ -50,8 +50,16 @@ struct bench {
         zero::offload::host_update offloaded(*device, threads, book, count, count);
         zero::offload::host_update::part part{{dtype::f32, value.data(), nullptr, gradient.data(), {m.data(), v.data()}, count}, false, false};
         const zero::optimizer::update_range whole{dtype::f32, host_value.data(), nullptr, host_gradient.data(), {m.data(), v.data()}, count};
+        const zero::offload::action update = [&](zero::compute::processor& by, const zero::optimizer::update_range& tile, std::size_t) {
+            by.share(tile.count, 1 << 15, [&](int, std::int64_t first, std::int64_t n) {
+                by.update(zero::optimizer::kind::adam, numbers, 0.5, 1, zero::offload::piece_of(tile, first, n));
+            });
+        };
         const auto times = benchmark::interleave(rounds, {
-            [&] { offloaded.run(zero::optimizer::kind::adam, numbers, 0.5, 1, {&part, 1}); device->wait(); },
+            [&] {
+                offloaded.run({&part, 1}, zero::offload::changes::values, update, *device->take_note());
+                device->wait();
+            },
             [&] {  // what crosses the link: gradient and value down; the value goes up meanwhile
                 device->start_copy(host_gradient.data(), gradient.data(), bytes);
                 device->start_copy(host_value.data(), value.data(), bytes);
@@ -59,14 +67,7 @@ struct bench {
             },
             [&] {
                 threads.share(count, 1 << 15, [&](int, std::int64_t first, std::int64_t n) {
-                    auto piece = whole;
-                    const auto at = [&](void* data) { return static_cast<float*>(data) + first; };
-                    piece.value = at(whole.value);
-                    piece.gradient = static_cast<const float*>(whole.gradient) + first;
-                    piece.states[0] = at(whole.states[0]);
-                    piece.states[1] = at(whole.states[1]);
-                    piece.count = n;
-                    host->update(zero::optimizer::kind::adam, numbers, 0.5, 1, piece);
+                    host->update(zero::optimizer::kind::adam, numbers, 0.5, 1, zero::offload::piece_of(whole, first, n));
                 });
             }});
         const double bound = std::max(times.time(1).median, times.time(2).median);

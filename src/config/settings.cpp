@@ -51,6 +51,7 @@ void resolve_stage(settings& out, const options& from) {
 void resolve_offload(settings& out, const options& from) {
     out.offload_optimizer = from.text(zero_section + "offload_optimizer.device") == "cpu";
     out.offload_optimizer_pinned = from.boolean(zero_section + "offload_optimizer.pin_memory");
+    out.offload_ratio = from.real(zero_section + "offload_optimizer.ratio");
     out.offload_param = from.text(zero_section + "offload_param.device") == "cpu";
     out.offload_param_pinned = from.boolean(zero_section + "offload_param.pin_memory");
     require(!out.offload_optimizer || out.stage >= 1, code::config,

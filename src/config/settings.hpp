@@ -20,6 +20,7 @@ struct settings {
     std::int64_t max_live_parameters = 1'000'000'000, max_reuse_distance = 1'000'000'000;
     bool sanity_checks = false, ignore_unused_parameters = true;
     bool offload_optimizer = false, offload_optimizer_pinned = true;   // device "cpu"
+    double offload_ratio = 1;           // of the states that are offloaded; the rest stays on the device
     bool offload_param = false, offload_param_pinned = true;
     // optimizer
     optimizer::kind optimizer = optimizer::kind::adam;

@@ -64,8 +64,7 @@ constexpr row rows[] = {
     flag("zero_optimization.offload_optimizer.fast_init", "false",
          "faster first write of the swap files").in("123").no_effect(nvme_only),
     real("zero_optimization.offload_optimizer.ratio", "1.0",
-         "part of the update that is done on the host").to("1").in("3")
-        .no_effect("offloaded states are updated on the host as a whole"),
+         "part of the states that lie and are updated on the host, in whole buckets; the rest stays on the device").to("1").in("123"),
     flag("zero_optimization.offload_optimizer.super_offload", "false",
          "DeepSpeed: SuperOffload").unsupported("it is not built: remove the key"),
     real("zero_optimization.offload_optimizer.cpuadam_cores_perc", "0.8",

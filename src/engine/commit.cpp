@@ -10,6 +10,7 @@
 #include "device/pages.hpp"
 #include "engine/run.hpp"
 #include "engine/turn.hpp"
+#include "offload/device_update.hpp"
 #include "offload/host_update.hpp"
 
 namespace zero {
@@ -42,11 +43,11 @@ partition::forecast engine::make_forecast(const partition::layout& space, const 
     const std::int64_t on_host = ranks_->scratch_bytes(largest_slice_bytes(space));
     rules.exchange_bytes = device_ < 0 ? on_host : ranks_->device_scratch_bytes(largest_slice_bytes(space));
     if (device_ >= 0) {
-        const std::int64_t part = how.offload_optimizer ? space.largest_trained_slice() : 0;
-        rules.states_offloaded = how.offload_optimizer;
+        const auto passing = stage::passing_parts(space, how);
+        rules.states_offloaded = how.offload_optimizer ? how.offload_ratio : 0;
         rules.slices_offloaded = how.offload_param;
-        rules.offload_bytes = offload::device_bytes(part);
-        rules.host_bytes = on_host + offload::staging_bytes(part, how.sub_group_size);
+        rules.offload_bytes = offload::device_bytes(passing.states) + offload::lane_bytes(passing.values, how.sub_group_size);
+        rules.host_bytes = on_host + offload::staging_bytes(passing.states, how.sub_group_size) + offload::lane_bytes_on_host(passing.values);
     }
     rules.publish_bytes = stage::publish_bytes(space, how.allgather_bucket_size);
     rules.node_memory = ranks_->shared() != nullptr;
@@ -72,9 +73,6 @@ void engine::commit() {
         how = resolved();
         require(device_ < 0 || !how.reproducible, code::unsupported,
                 "libzero.reproducible adds in host memory only: set libzero.device to \"host\", or leave the sums in the order of the ranks");
-        require(device_ < 0 || !how.offload_optimizer || how.optimizer != optimizer::kind::lamb, code::unsupported,
-                "zero_optimization.offload_optimizer does not work with LAMB on a device: choose another optimizer, leave the states there, or set "
-                "libzero.device to \"host\"");
         require(!how.reproducible || ranks_->shared() == nullptr || ranks_->nodes().nodes == 1, code::state,
                 "libzero.reproducible was set after zero_init on several nodes: give it in the configuration or in the environment");
     });

@@ -30,7 +30,7 @@ estimate estimate_memory(const std::string& config, dtype type, int ranks, int n
     // Whether ranks can share memory shows when they run. The estimate counts on it where the configuration says so itself.
     const bool on_device = how.device == "cuda" || (how.device == "auto" && choose_device("auto").number >= 0);
     rules.node_memory = !on_device && options.has("libzero.node_shared") && how.node_shared && where.nodes == nodes;
-    rules.states_offloaded = on_device && how.offload_optimizer;
+    rules.states_offloaded = on_device && how.offload_optimizer ? how.offload_ratio : 0;
     rules.slices_offloaded = on_device && how.offload_param;
     rules.running_sums = stage::keeps_running_sums(how);
     rules.optimizer_states = static_cast<int>(stage::optimizer_states(how).size());

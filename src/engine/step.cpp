@@ -455,7 +455,7 @@ compute::totals engine::own_products(const std::string& a, const std::string& b,
             if (state == "gradient") return false;
             const int at = layout_.where(t.id).bucket;
             const bool of_values = (state == "value" || state == "master") && !stage_->memory().has_master(at);
-            return of_values ? stage_->memory().values_offloaded(at) : stage_->memory().states_offloaded();
+            return of_values ? stage_->memory().values_offloaded(at) : stage_->memory().states_offloaded(at);
         };
         if (offloaded(a) || offloaded(b)) add_product_on_host(x, y, all);
         else work_->dot(x.type, x.data, y.data, x.count, all);

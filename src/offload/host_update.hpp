@@ -1,12 +1,12 @@
 // Optimizer states in host memory for values and gradients on a device: the host updates them, a tile at a time, while the gradients of
 // the next tile come down and the values of the last one go up (Ren et al., "ZeRO-Offload", 2021, section 4). Same element updates as on
-// the device, so the same bits. Not here: which elements (stage/updater), NVMe.
+// the device, so the same bits. Not here: which elements (stage/updater), states on the device (device_update), NVMe.
 #pragma once
 #include <array>
 #include <memory>
 #include <span>
 
-#include "compute/processor.hpp"
+#include "offload/tiles.hpp"
 
 namespace zero::offload {
 
@@ -21,28 +21,23 @@ public:
     ~host_update();
 
     // An update in which states and the master (or the value itself) may lie in host memory. value_here, copy_here: range.value,
-    // range.copy16 lie there; gradients are on the device. One optimizer for all parts (not LAMB, which needs norms first).
+    // range.copy16 lie there; gradients are on the device.
     struct part {
         optimizer::update_range range;
         bool value_here = true, copy_here = false;
     };
-    void run(optimizer::kind which, const optimizer::hyper& numbers, double clip_factor, std::int64_t step, std::span<const part> parts);
+    // What was asked of the device up to `ready` comes first; what it is asked after this, last.
+    void run(std::span<const part> parts, changes what, const action& act, const compute::note& ready);
 
 private:
     struct lane {
         std::byte *gradient = nullptr, *value = nullptr;
         std::unique_ptr<compute::note> down, up;
     };
-    struct tile {
-        const part* of;
-        std::int64_t first, count;
-    };
-    void bring_down(const tile& what, lane& through);
-    void update(optimizer::kind which, const optimizer::hyper& numbers, double clip_factor, std::int64_t step, const tile& what,
-                lane& through);
+    void bring_down(const part& of, const tile& what, lane& through);
+    void update(const part& of, const tile& what, changes which, const action& act, lane& through);
 
     compute::processor& device_;
-    crew& threads_;
     std::int64_t tile_elements_;
     std::unique_ptr<compute::processor> down_, up_, host_;
     buffer staging_;

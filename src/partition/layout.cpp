@@ -199,13 +199,6 @@ std::int64_t layout::owned_elements(int rank) const {
     return sum_of_counts;
 }
 
-std::int64_t layout::largest_trained_slice() const noexcept {
-    std::int64_t most = 0;
-    for (const bucket& one : buckets_)
-        if (one.trainable) most = std::max(most, one.slice);
-    return most;
-}
-
 std::int64_t layout::elements() const noexcept {
     std::int64_t sum_of_counts = 0;
     for (const bucket& one : buckets_) sum_of_counts += one.elements;

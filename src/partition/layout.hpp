@@ -82,7 +82,6 @@ public:
     range owned(int tensor, int rank) const;                       // that rank's elements of the tensor (count may be 0)
     std::int64_t owned_elements(int rank) const;                   // over all tensors, without padding
     std::int64_t elements() const noexcept;                        // over all tensors
-    std::int64_t largest_trained_slice() const noexcept;           // elements
 
 private:
     topology topology_;

@@ -71,6 +71,18 @@ bool exists_once(const bucket& one, const topology& ranks, int stage, bool node_
     return !one.whole_values || (one.library_owned && ranks.per_node() > 1);
 }
 
+std::vector<bool> offloaded_buckets(const layout& space, double part) {
+    std::vector<bool> all;
+    double passed = 0, there = 0;  // elements
+    for (const bucket& one : space.buckets()) {
+        const double mine = one.trainable ? static_cast<double>(one.slice) : 0;
+        passed += mine;
+        all.push_back(one.trainable && there + mine / 2 <= part * passed);  // nearer to the part with it than without
+        if (all.back()) there += mine;
+    }
+    return all;
+}
+
 std::int64_t forecast::total() const noexcept {
     return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
 }
@@ -87,7 +99,9 @@ forecast plan(const layout& space, const plan_rules& how) {
     const auto add = [&result](purpose why, std::int64_t elements, std::int64_t size, bool offloaded = false) {
         grow((offloaded ? result.offloaded : result.bytes)[static_cast<std::size_t>(why)], product(elements, size));
     };
-    for (const bucket& one : space.buckets()) {
+    const auto offloaded = offloaded_buckets(space, how.states_offloaded);
+    for (std::size_t b = 0; b < offloaded.size(); ++b) {
+        const bucket& one = space.buckets()[b];
         const std::int64_t sum_size = size_of(sum_type(one.type));
         const bool once = exists_once(one, space.ranks(), how.stage, how.node_memory);
         add(purpose::parameters, value_elements(one, once, space.ranks().per_node()), size_of(one.type),
@@ -98,8 +112,8 @@ forecast plan(const layout& space, const plan_rules& how) {
         if (!one.trainable) continue;
         add(purpose::gradients, kept(one, how.stage, 1), sum_size);
         if (how.running_sums) add(purpose::gradients, one.slice, running_bytes);
-        if (is_16bit(one.type)) add(purpose::master, kept(one, how.stage, 0), sum_size, how.states_offloaded);
-        add(purpose::states, product(kept(one, how.stage, 0), how.optimizer_states + how.user_states), sum_size, how.states_offloaded);
+        if (is_16bit(one.type)) add(purpose::master, kept(one, how.stage, 0), sum_size, offloaded[b]);
+        add(purpose::states, product(kept(one, how.stage, 0), how.optimizer_states + how.user_states), sum_size, offloaded[b]);
     }
     add(purpose::communication, staging_bytes(space, how), 1);
     add(purpose::communication, how.exchange_bytes, 1);

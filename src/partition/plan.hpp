@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "core/ledger.hpp"
 #include "partition/layout.hpp"
@@ -19,7 +20,8 @@ struct plan_rules {
     std::int64_t ring = 2;        // staging buckets of stages 2 and 3
     std::int64_t exchange_bytes = 0;  // what the communicator's chunks take (comm::communicator::scratch_bytes)
     // Of values that live on a device: what lies in host memory all the same.
-    bool states_offloaded = false, slices_offloaded = false;
+    double states_offloaded = 0;      // this part of them, in whole buckets
+    bool slices_offloaded = false;
     std::int64_t offload_bytes = 0;   // of device memory for that
     std::int64_t host_bytes = 0;      // of host memory for that and for what travels through it
     std::int64_t publish_bytes = 0;   // staging for values that live in the caller's arrays
@@ -33,6 +35,10 @@ struct plan_rules {
 // updates everything, for arrays of the caller, and for stage 3 on several nodes, whose slices lie all over them. Then each
 // rank accounts for its share of the node: its slice and those of its peers on the other nodes.
 bool exists_once(const bucket& one, const topology& ranks, int stage, bool node_memory) noexcept;
+
+// By bucket: whether its states (and masters) are offloaded, when that part of all of them is. Spread over the order of the buckets, so
+// that what the host and the device update grows alike.
+std::vector<bool> offloaded_buckets(const layout& space, double part);
 
 struct forecast {
     using by_purpose = std::array<std::int64_t, static_cast<std::size_t>(purpose::count_)>;

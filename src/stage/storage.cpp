@@ -20,6 +20,10 @@ buffer visible_buffer(const context& all, std::int64_t bytes) {
     return all.read_by_others()->own_buffer(all.book, purpose::communication, bytes);
 }
 
+storage::storage(const context& all, const coverage& how)
+    : all_(all), how_(how),
+      states_offloaded_(partition::offloaded_buckets(all.space, !all.work.on_host() && all.how.offload_optimizer ? all.how.offload_ratio : 0)) {}
+
 bool storage::values_in_library(int bucket) const {
     const auto& b = all_.bucket(bucket);
     return b.library_owned || !b.whole_values;
@@ -93,9 +97,9 @@ void storage::take_rest(const std::vector<std::string>& optimizer_states, const 
         if (!trainable(b)) continue;
         auto& mine = shelves_[static_cast<std::size_t>(b)];
         const std::int64_t width = size_of(sum_type(all_.bucket(b).type));
-        if (has_master(b)) mine.master = take(purpose::master, states_part(b).count * width, states_offloaded(), kind);
+        if (has_master(b)) mine.master = take(purpose::master, states_part(b).count * width, states_offloaded(b), kind);
         for (std::size_t s = 0; s < names_.size(); ++s)
-            mine.states.push_back(take(purpose::states, states_part(b).count * width, states_offloaded(), kind));
+            mine.states.push_back(take(purpose::states, states_part(b).count * width, states_offloaded(b), kind));
     }
 }
 

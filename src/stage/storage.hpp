@@ -29,7 +29,7 @@ buffer visible_buffer(const context& all, std::int64_t bytes);
 
 class storage {
 public:
-    storage(const context& all, const coverage& how) : all_(all), how_(how) {}
+    storage(const context& all, const coverage& how);
 
     // Two calls, so that initial values can be spread before the rest is taken: the peak stays the planner's.
     void take_values();
@@ -65,8 +65,10 @@ public:
     dtype vector_type(int tensor, const std::string& name) const;   // "value" of a frozen 16-bit tensor is 16-bit
 
     // On a device: what lies in host memory all the same (offload_optimizer, offload_param of slices).
-    bool states_offloaded() const { return !all_.work.on_host() && all_.how.offload_optimizer; }
+    bool states_offloaded(int bucket) const { return states_offloaded_[static_cast<std::size_t>(bucket)]; }
     bool values_offloaded(int bucket) const { return !all_.work.on_host() && all_.how.offload_param && !all_.bucket(bucket).whole_values; }
+
+    bool passes(int bucket) const { return states_offloaded(bucket) || (trainable(bucket) && values_offloaded(bucket)); }  // either is
 
     bool has_master(int bucket) const { return trainable(bucket) && is_16bit(all_.bucket(bucket).type); }
     const std::vector<std::string>& state_names() const noexcept { return names_; }
@@ -88,6 +90,7 @@ private:
     coverage how_;
     std::shared_ptr<const node_memory::stretch> values_of_node_;
     std::vector<shelf_of_bucket> shelves_;
+    std::vector<bool> states_offloaded_;  // by bucket
     std::vector<std::string> names_;
     std::size_t optimizer_states_ = 0;
 };

@@ -36,8 +36,7 @@ void updater::run_range(int bucket, partition::range part, const std::byte* grad
 
 void updater::run(const update_numbers& numbers) {
     if (which_ == optimizer::kind::lamb) return run_lamb(numbers);
-    if (on_host_) return run_offloaded(numbers);
-    if (!all_.work.on_host()) return run_together(numbers);
+    if (!all_.work.on_host()) return run_on_device(numbers);
     for (const auto values : {whose::others, whose::own}) {
         for (int b = 0; b < all_.buckets(); ++b)
             if (trains(b, numbers)) run_bucket(b, values, numbers);
@@ -55,27 +54,71 @@ void updater::each_range(const update_numbers& numbers, const Each& each) const 
     }
 }
 
+passing passing_parts(const partition::layout& space, const config::settings& how) {
+    passing longest;
+    const auto offloaded = partition::offloaded_buckets(space, how.offload_optimizer ? how.offload_ratio : 0);
+    for (std::size_t b = 0; b < offloaded.size(); ++b) {
+        const auto& one = space.buckets()[b];
+        if (offloaded[b]) longest.states = std::max(longest.states, one.slice);
+        else if (one.trainable && how.offload_param && !one.whole_values) longest.values = std::max(longest.values, one.slice);
+    }
+    return longest;
+}
+
 void updater::take_staging() {
-    if (memory_.states_offloaded())
-        on_host_ = std::make_unique<offload::host_update>(all_.work, all_.threads, all_.book, all_.space.largest_trained_slice(), all_.how.sub_group_size);
+    if (all_.work.on_host()) return;
+    const auto longest = passing_parts(all_.space, all_.how);
+    if (longest.states > 0)
+        on_host_ = std::make_unique<offload::host_update>(all_.work, all_.threads, all_.book, longest.states, all_.how.sub_group_size);
+    if (longest.values > 0)
+        on_device_ = std::make_unique<offload::device_update>(all_.work, all_.book, longest.values, all_.how.sub_group_size);
 }
 
-void updater::run_offloaded(const update_numbers& numbers) {
-    std::vector<std::vector<offload::host_update::part>> of_groups(numbers.groups.size());
-    each_range(numbers, [&](int b, std::size_t group, const optimizer::update_range& range) {
-        const bool values_here = memory_.values_offloaded(b);
-        of_groups[group].push_back({range, memory_.has_master(b) || values_here, values_here});
-    });
-    for (std::size_t group = 0; group < of_groups.size(); ++group)
-        on_host_->run(which_, numbers.groups[group], numbers.clip_factor, numbers.step, of_groups[group]);
+void updater::ranges::add(const storage& memory, int bucket, const optimizer::update_range& range, std::size_t tag) {
+    const bool values_there = memory.values_offloaded(bucket);
+    if (memory.states_offloaded(bucket)) {
+        states_pass.push_back({range, memory.has_master(bucket) || values_there, values_there});
+        tags_of_states.push_back(tag);
+    } else if (values_there) {
+        values_pass.push_back(range);
+        tags_of_values.push_back(tag);
+    } else {
+        together.push_back(range);
+    }
 }
 
-// On a device hundreds of ranges are one kernel.
-void updater::run_together(const update_numbers& numbers) {
-    std::vector<std::vector<optimizer::update_range>> of_groups(numbers.groups.size());
-    each_range(numbers, [&](int, std::size_t group, const optimizer::update_range& range) { of_groups[group].push_back(range); });
+// `act` gets the tag of a range. What the device is to do comes first, for it then works beside the host.
+void updater::pass_on(const ranges& all, offload::changes what, const compute::note& ready, const offload::action& act) {
+    if (on_device_)
+        on_device_->start(all.values_pass, what, [&](auto& by, const auto& piece, std::size_t k) { act(by, piece, all.tags_of_values[k]); });
+    if (on_host_)
+        on_host_->run(all.states_pass, what, [&](auto& by, const auto& piece, std::size_t k) { act(by, piece, all.tags_of_states[k]); }, ready);
+    if (on_device_) on_device_->finish();
+}
+
+namespace {
+
+template <typename Each>
+void share_range(compute::processor& by, const optimizer::update_range& whole, const Each& each) {
+    constexpr std::int64_t worth_a_thread = 1 << 15;
+    by.share(whole.count, worth_a_thread, [&](int, std::int64_t first, std::int64_t count) { each(offload::piece_of(whole, first, count)); });
+}
+
+}  // namespace
+
+// Hundreds of ranges are one kernel; what is offloaded passes beside it.
+void updater::run_on_device(const update_numbers& numbers) {
+    std::vector<ranges> of_groups(numbers.groups.size());
+    each_range(numbers, [&](int b, std::size_t group, const optimizer::update_range& range) { of_groups[group].add(memory_, b, range, group); });
+    const auto ready = all_.work.take_note();
     for (std::size_t group = 0; group < of_groups.size(); ++group)
-        all_.work.update(which_, numbers.groups[group], numbers.clip_factor, numbers.step, of_groups[group]);
+        all_.work.update(which_, numbers.groups[group], numbers.clip_factor, numbers.step, of_groups[group].together);
+    for (const auto& mine : of_groups)
+        pass_on(mine, offload::changes::values, *ready, [&](compute::processor& by, const optimizer::update_range& piece, std::size_t group) {
+            share_range(by, piece, [&](const optimizer::update_range& part) {
+                by.update(which_, numbers.groups[group], numbers.clip_factor, numbers.step, part);
+            });
+        });
 }
 
 // Of a stretch, what this rank writes the values of, or the rest.
@@ -185,17 +228,26 @@ void updater::update_batch(lamb_batch batch, const update_numbers& numbers) {
 
 // Over the gradients, which are given up.
 void updater::take_directions(lamb_batch& batch, const update_numbers& numbers) {
-    for (const auto& [bucket, part, tensor] : batch.parts) {
-        const auto& hyper = numbers.groups[static_cast<std::size_t>(all_.bucket(bucket).group)];
-        const auto range = range_of(bucket, part);
-        const dtype type = sum_type(range.value_type);
-        std::byte* direction = memory_.gradient_at(bucket, part.offset);
-        all_.work.dot(type, range.value, range.value, range.count, batch.squares[tensor].value);
-        share_stretch(all_.work, part, [&, at = bucket](const stretch& mine) {
-            all_.work.lamb_direction(hyper, numbers.clip_factor, numbers.step, range_of(at, mine), memory_.gradient_at(at, mine.offset));
+    const auto ready = all_.work.take_note();
+    ranges offloaded;
+    const auto measured = [&](compute::processor& by, const void* data, const optimizer::update_range& of, compute::totals& into) {
+        by.dot(sum_type(of.value_type), data, data, of.count, into);
+    };
+    const auto direct = [&](compute::processor& by, const optimizer::update_range& mine, std::size_t k) {
+        const auto& part = batch.parts[k];
+        const auto& hyper = numbers.groups[static_cast<std::size_t>(all_.bucket(part.bucket).group)];
+        measured(by, mine.value, mine, batch.squares[part.tensor].value);
+        share_range(by, mine, [&](const optimizer::update_range& piece) {
+            by.lamb_direction(hyper, numbers.clip_factor, numbers.step, piece, const_cast<void*>(piece.gradient));
         });
-        all_.work.dot(type, direction, direction, range.count, batch.squares[tensor].direction);
+        measured(by, mine.gradient, mine, batch.squares[part.tensor].direction);
+    };
+    for (std::size_t k = 0; k < batch.parts.size(); ++k) {
+        const auto& [bucket, part, tensor] = batch.parts[k];
+        if (memory_.passes(bucket)) offloaded.add(memory_, bucket, range_of(bucket, part), k);
+        else direct(all_.work, range_of(bucket, part), k);
     }
+    pass_on(offloaded, offload::changes::gradient, *ready, direct);
     all_.work.wait();
 }
 
@@ -218,20 +270,31 @@ void updater::sum_over_ranks(lamb_batch& batch, const postponed& directions) {
 }
 
 void updater::apply_directions(const lamb_batch& batch, const update_numbers& numbers) {
-    for (const auto& [bucket, part, tensor] : batch.parts) {
-        const auto& hyper = numbers.groups[static_cast<std::size_t>(all_.bucket(bucket).group)];
-        const auto& squares = batch.squares[tensor];
+    const auto ready = all_.work.take_note();
+    ranges offloaded;
+    const auto apply = [&](compute::processor& by, const optimizer::update_range& mine, std::size_t k) {
+        const auto& of = batch.parts[k];
+        const auto& hyper = numbers.groups[static_cast<std::size_t>(all_.bucket(of.bucket).group)];
+        const auto& squares = batch.squares[of.tensor];
         const double trust = optimizer::lamb_trust(hyper, std::sqrt(squares.value.squares.value()), std::sqrt(squares.direction.squares.value()));
+        share_range(by, mine, [&](const optimizer::update_range& piece) { by.lamb_apply(hyper, trust, piece, piece.gradient); });
+    };
+    for (std::size_t k = 0; k < batch.parts.size(); ++k) {
+        const auto& [bucket, part, tensor] = batch.parts[k];
+        if (memory_.passes(bucket)) {
+            offloaded.add(memory_, bucket, range_of(bucket, part), k);
+            continue;
+        }
         for (const auto values : {whose::own, whose::others}) {
             if (values == whose::others && !memory_.has_master(bucket)) continue;
-            for (const auto& piece : of(values, bucket, part))
-                share_stretch(all_.work, piece, [&, at = bucket](const stretch& mine) {
-                    auto range = range_of(at, mine);
-                    if (values == whose::others) range.copy16 = nullptr;
-                    all_.work.lamb_apply(hyper, trust, range, memory_.gradient_at(at, mine.offset));
-                });
+            for (const auto& piece : of(values, bucket, part)) {
+                auto range = range_of(bucket, piece);
+                if (values == whose::others) range.copy16 = nullptr;
+                apply(all_.work, range, k);
+            }
         }
     }
+    pass_on(offloaded, offload::changes::values, *ready, apply);
 }
 
 }  // namespace zero::stage

@@ -130,7 +130,7 @@ void values::publish_staged(int bucket) {
 
 // Between values and masters, of which one or both may be offloaded.
 void values::convert(int bucket, dtype to_type, void* to, dtype from_type, const void* from, std::int64_t count) {
-    if (!memory_.states_offloaded() && !memory_.values_offloaded(bucket)) return all_.work.convert(to_type, to, from_type, from, count);
+    if (!memory_.states_offloaded(bucket) && !memory_.values_offloaded(bucket)) return all_.work.convert(to_type, to, from_type, from, count);
     constexpr std::int64_t tile = 1 << 16;
     std::vector<std::byte> in(static_cast<std::size_t>(std::min(tile, count) * size_of(from_type)));
     std::vector<std::byte> out(static_cast<std::size_t>(std::min(tile, count) * size_of(to_type)));

@@ -302,8 +302,8 @@ TEST_CASE("what has no effect is said once, with the reason") {
     CHECK_FALSE(said(made.notices(), "wall_clock_breakdown"));
     made.set("prescale_gradients", std::int64_t{1});
     CHECK(made.notices().size() == 2);
-    CHECK(said(read(in_zero("\"stage\": 3, \"offload_optimizer\": {\"device\": \"cpu\", \"ratio\": 0.5}")).notices(),
-               "ratio"));
+    CHECK(said(read(in_zero("\"stage\": 3, \"offload_optimizer\": {\"device\": \"cpu\", \"buffer_count\": 5}")).notices(),
+               "buffer_count"));
 }
 
 TEST_CASE("edit distance") {

@@ -38,14 +38,15 @@ TEST_CASE("auto is the device that the program uses already", "[device]") {
 
 TEST_CASE("the forecast is the ledger, on both places", "[device]") {
     choose_own_device();
-    for (const int stage : {0, 1, 2, 3, 11, 12, 13})  // the last: offloaded
+    for (const int stage : {0, 1, 2, 3, 11, 12, 13, 22, 23, 33})  // from 11: offloaded, from 22: a part of it, 33: values alone
         for (const zero::dtype type : {zero::dtype::f32, zero::dtype::bf16}) {
             setup how;
             how.stage = stage % 10;
             how.type = type;
-            how.bucket = 1000;
-            if (stage > 10) how.more_zero = R"(, "offload_optimizer": {"device": "cpu"})";
-            if (stage == 13) how.more_zero += R"(, "offload_param": {"device": "cpu"})";
+            how.bucket = stage == 22 ? 100 : 1000;
+            if (stage > 10 && stage < 30)
+                how.more_zero = R"(, "offload_optimizer": {"device": "cpu", "ratio": )" + std::string(stage > 20 ? "0.5}" : "1}");
+            if (stage > 10 && stage % 10 == 3) how.more_zero += R"(, "offload_param": {"device": "cpu"})";
             how.more = R"(, "libzero": {"device": "cuda"})";
             zero::engine z(world(), json(how));
             std::vector<array_on_device> arrays;

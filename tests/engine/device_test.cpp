@@ -83,6 +83,47 @@ TEST_CASE("states and parameters in host memory beside a device give the same bi
             }
 }
 
+TEST_CASE("parameters or a part of the states in host memory give the same bits", "[device]") {
+    choose_own_device();
+    const std::string lamb = R"("type": "Lamb", "params": {"lr": 0.01, "weight_decay": 0.1})";
+    for (const int stage : {2, 3})
+        for (const zero::dtype type : {zero::dtype::f32, zero::dtype::bf16, zero::dtype::f64})
+            for (const char* ratio : {"none", "0", "0.4", "1"}) {
+                setup how;
+                how.stage = stage;
+                how.type = type;
+                how.bucket = 100;
+                const bool pinned = type == zero::dtype::bf16;
+                how.library_owned = !pinned;
+                if (stage == 2 && ratio == std::string("none")) continue;
+                const std::string there = std::string(R"({"device": "cpu", "pin_memory": )") + (pinned ? "true" : "false");
+                how.more_zero = R"(, "sub_group_size": 64)" + (stage == 3 ? R"(, "offload_param": )" + there + "}" : "");
+                if (ratio != std::string("none")) how.more_zero += R"(, "offload_optimizer": )" + there + R"(, "ratio": )" + ratio + "}";
+                how.more = R"(, "gradient_clipping": 1.5)";
+                compare(how, 2);
+                how.optimizer = lamb;
+                compare(how, 2);
+            }
+}
+
+TEST_CASE("the ratio of offloaded states says how many bytes lie where", "[device]") {
+    choose_own_device();
+    const auto bytes_with = [](const char* ratio) {
+        setup how;
+        how.stage = 2;
+        how.bucket = 100;
+        how.more_zero = std::string(R"(, "sub_group_size": 64, "offload_optimizer": {"device": "cpu", "ratio": )") + ratio + "}";
+        placed_model device(how, place::device);
+        const auto there = device.z.memory(zero::place::device).first, here = device.z.memory(zero::place::host).first;
+        device.z.close();
+        return std::pair(there, here);
+    };
+    const auto none = bytes_with("0"), half = bytes_with("0.5"), all = bytes_with("1");
+    CHECK(all.first < half.first);  // on the device
+    CHECK(none.second < half.second);
+    CHECK(half.second < all.second);
+}
+
 TEST_CASE("groups that freeze, gradients that come late, and buckets that nobody fills", "[device]") {
     choose_own_device();
     for (const int stage : {1, 2, 3}) {

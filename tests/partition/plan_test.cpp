@@ -2,6 +2,7 @@
 #include "partition/plan.hpp"
 
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <vector>
 
 #include "core/error.hpp"
@@ -160,4 +161,29 @@ TEST_CASE("bytes that do not fit and stages that do not exist are refused") {
         CHECK_THROWS_AS(plan(space, adam(0)), error);
     }
     for (const int stage : {-1, 4}) CHECK_THROWS_AS(plan(layout({}, with(1, 0)), adam(stage)), error);
+}
+
+TEST_CASE("a part of the states is offloaded in whole buckets, evenly over their order") {
+    std::vector<item> items(20, item{64, dtype::f32, 0, true, true});
+    items[7].trainable = false;
+    const layout space(items, with(2, 2, 64));
+    for (const double part : {0.0, 0.25, 0.5, 0.9, 1.0}) {
+        const auto chosen = offloaded_buckets(space, part);
+        REQUIRE(chosen.size() == space.buckets().size());
+        double passed = 0, there = 0;
+        for (std::size_t b = 0; b < chosen.size(); ++b) {
+            CAPTURE(part, b);
+            const auto& one = space.buckets()[b];
+            CHECK((one.trainable || !chosen[b]));
+            if (!one.trainable) continue;
+            passed += static_cast<double>(one.slice);
+            if (chosen[b]) there += static_cast<double>(one.slice);
+            CHECK(std::abs(there - part * passed) <= 16);  // half of a bucket's slice
+        }
+        auto how = adam(2);
+        how.states_offloaded = part;
+        const auto got = plan(space, how);
+        CHECK(got.offloaded[static_cast<std::size_t>(purpose::states)] == static_cast<std::int64_t>(there) * 8);
+        CHECK(of(got, purpose::states) == static_cast<std::int64_t>(passed - there) * 8);
+    }
 }
