@@ -33,19 +33,23 @@ std::byte* at(const void* base, std::int64_t bytes) { return static_cast<std::by
 // All ranks of the node have come to the same point. Messages between devices keep their streams busy until both sides have
 // posted them; so none is posted before it is known that the others will not first wait for something else: a program that
 // waits for its whole device between two calls (cudaFree does) must not wait for a rank that waits for it.
+// It says what their messages hold too: the receiver must know how long they are.
 class invitation {
 public:
-    explicit invitation(communicator& mates) : marks_(static_cast<std::size_t>(mates.size())) {
+    invitation(communicator& mates, dtype mine) : types_(static_cast<std::size_t>(mates.size())) {
         all_gather_request what;
-        for (auto& mark : marks_) what.landings.push_back({&mark, 1});
-        what.own = &marks_[static_cast<std::size_t>(mates.rank())];
-        what.own_bytes = 1;
+        for (auto& type : types_) what.landings.push_back({&type, sizeof type});
+        dtype& own = types_[static_cast<std::size_t>(mates.rank())];
+        own = mine;
+        what.own = &own;
+        what.own_bytes = sizeof own;
         answers_ = mates.start_all_gather(std::move(what));
     }
     bool accepted() { return answers_->progress(); }
+    const std::vector<dtype>& types() const noexcept { return types_; }
 
 private:
-    std::vector<std::byte> marks_;
+    std::vector<dtype> types_;  // by rank of the node
     std::unique_ptr<operation> answers_;
 };
 
@@ -59,10 +63,13 @@ struct levels {
     std::unique_ptr<invitation> next;           // to the next messages inside
     bool only_staged = false;
 
-    bool all_are_here() {
+    std::vector<dtype> types;                   // of the messages to which all have come
+
+    bool all_are_here(dtype mine) {
         if (!inside) return true;
-        if (!next) next = std::make_unique<invitation>(*mates);
+        if (!next) next = std::make_unique<invitation>(*mates, mine);
         if (!next->accepted()) return false;
+        types = next->types();
         next.reset();
         return true;
     }
@@ -227,12 +234,14 @@ void device_ranks::form(const reduce_scatter_request& what, std::int64_t first, 
         return at(what.source, ((std::int64_t{local} * each + node) * what.slice + first) * width);
     };
     std::vector<direct::message> out, in;
+    std::vector<dtype> types = sums_.types;
+    types.resize(static_cast<std::size_t>(per_node()), what.sum_type);  // alone on the node: none were asked
     std::byte* row = scratch_.data();
     std::vector<std::byte*> arrived(static_cast<std::size_t>(per_node() * each));
     for (int peer = 0; peer < per_node(); ++peer)
         for (int node = 0; node < each; ++node) {
             if (peer == local_) continue;
-            in.push_back({peer, row, count * thin});
+            in.push_back({peer, row, count * size_of(types[static_cast<std::size_t>(peer)])});
             arrived[static_cast<std::size_t>(peer * each + node)] = std::exchange(row, row + row_);
             std::byte* leaves = slot(peer, node);
             if (what.travel_type != what.sum_type) {
@@ -243,7 +252,6 @@ void device_ranks::form(const reduce_scatter_request& what, std::int64_t first, 
         }
     if (!out.empty()) sums_.inside->exchange(out, in, on);
     std::vector<const void*> sources(static_cast<std::size_t>(per_node()));
-    std::vector<dtype> types(sources.size(), what.travel_type);
     types[static_cast<std::size_t>(local_)] = what.sum_type;
     for (int node = 0; node < each; ++node) {
         for (int peer = 0; peer < per_node(); ++peer)
@@ -284,7 +292,7 @@ bool device_ranks::move_reductions() {
                 moved = true;
             }
         } else if (!sums_.across) {
-            if (sums_.all_are_here()) {
+            if (sums_.all_are_here(one.what.travel_type)) {
                 const std::int64_t most = row_ / width;
                 for (std::int64_t at_row = 0; at_row < left; at_row += most)
                     form(one.what, at_row, std::min(most, left - at_row), at(one.what.target, at_row * width));
@@ -292,7 +300,7 @@ bool device_ranks::move_reductions() {
                 one.formed = one.arrived = one.what.slice;
                 moved = true;
             }
-        } else if (!next.travel && sums_.all_are_here()) {
+        } else if (!next.travel && sums_.all_are_here(one.what.travel_type)) {
             next.of = *found;
             next.count = std::min(row_ / width, left);
             std::byte* share = shares_.data() + static_cast<std::int64_t>(filling_) * row_ * nodes_.nodes;
@@ -300,6 +308,10 @@ bool device_ranks::move_reductions() {
             reduce_scatter_request piece;
             piece.source = share;
             piece.sum_type = piece.travel_type = one.what.sum_type;
+            if (per_node() == 1) {  // no sums, but what this rank contributes
+                piece.travel_type = one.what.travel_type;
+                piece.short_type = one.what.short_type;
+            }
             piece.slice = next.count;
             piece.target = at(one.what.target, first * width);
             piece.add = one.what.add;
@@ -356,7 +368,7 @@ bool device_ranks::move_gathers() {
             one.crossing.reset();
             moved = true;
         }
-        if (!one.crossing && (values_.only_staged || values_.all_are_here())) {
+        if (!one.crossing && (values_.only_staged || values_.all_are_here(dtype::f32))) {
             if (!values_.only_staged) spread_inside(one);
             one.spread = moved = true;
         }

@@ -150,6 +150,7 @@ bool staged::move(lane& one) {
             piece.source = one.memory;
             piece.sum_type = what.sum.sum_type;
             piece.travel_type = what.sum.travel_type;
+            piece.short_type = what.sum.short_type;
             piece.slice = one.count;
             piece.target = sum;
             one.travel = host_.start_reduce_scatter(std::move(piece));

@@ -236,8 +236,7 @@ dtype reducer::travel_type(int bucket) const {
     if (wanted == "bf16") return dtype::bf16;
     if (wanted == "fp16") return dtype::f16;
     if (wanted == "fp32") return sum_type(b.type);
-    // What a rank alone knows changes nothing where all must send messages of one length.
-    return is_16bit(b.type) && of_bucket(bucket).narrow && all_.work.on_host() ? b.type : sum_type(b.type);
+    return is_16bit(b.type) && of_bucket(bucket).narrow ? b.type : sum_type(b.type);
 }
 
 void reducer::depart(int bucket, bool fuse, const apply* each) {

@@ -9,6 +9,7 @@
 
 #include "both.hpp"
 #include "comm/device_ranks.hpp"
+#include "emulation/control.hpp"
 #include "support/world.hpp"
 
 using namespace zero;
@@ -82,8 +83,9 @@ TEST_CASE("sums of device memory have the bits of sums of host memory") {
         unsigned seed = static_cast<unsigned>(world_rank()) + 1;
         for (const std::int64_t slice : {std::int64_t{0}, std::int64_t{16}, std::int64_t{4096}, largest})
             for (const dtype sum : {dtype::f32, dtype::f64})
-                for (const dtype travel : {sum, dtype::bf16})
+                for (const int mode : {0, 1, 2})  // all wide, all narrow, every rank as it likes
                     for (const bool add : {false, true}) {
+                        const dtype travel = mode == 1 || (mode == 2 && (world_rank() + slice / 16) % 2 == 1) ? dtype::bf16 : sum;
                         INFO("slice " << slice << ", " << name(sum) << " as " << name(travel) << ", add " << add);
                         seed += 17;
                         auto source = elements(sum, numbers(slice * world_size(), seed, false));
@@ -99,6 +101,7 @@ TEST_CASE("sums of device memory have the bits of sums of host memory") {
                             what.target = to;
                             what.sum_type = sum;
                             what.travel_type = travel;
+                            if (mode > 0) what.short_type = dtype::bf16;
                             what.slice = slice;
                             what.add = add;
                             return what;
@@ -106,10 +109,18 @@ TEST_CASE("sums of device memory have the bits of sums of host memory") {
                         std::int64_t known = 0;
                         auto there = request(source_there.data(), target_there.data());
                         there.finished = [&](int, std::int64_t, std::int64_t count, void*) { known += count; };
+                        const std::int64_t sent_before = all.device->sent().reduce_bytes;
+                        zero_emulation::reset_counters();
                         auto going = all.device->start_reduce_scatter(std::move(there));
                         all.host->start_reduce_scatter(request(source.data(), target.data()))->finish();
                         going->finish();
                         CHECK(known == slice);
+                        if (!where.shared_device) {  // every contribution in the type of its rank
+                            const std::int64_t sent = all.device->sent().reduce_bytes - sent_before, direct = zero_emulation::count().sent_bytes;
+                            const std::int64_t thin = (world_size() - 1) * slice * size_of(travel);
+                            if (where.node_size == 0) CHECK((sent == 0 && direct == thin));
+                            if (where.node_size == 1) CHECK((sent == thin && direct == 0));
+                        }
                         CHECK(from_device(all, target_there) == target);
                     }
     }

@@ -20,12 +20,13 @@ struct counters {
     std::int64_t allocations = 0, frees = 0;            // device: cudaMalloc, cudaFree and ncclMem...
     std::int64_t pool_allocations = 0, pool_frees = 0;  // device: the ordered ones
     std::int64_t pinned_allocations = 0, registrations = 0;
+    std::int64_t nccl_registrations = 0;     // ncclCommRegister
     std::int64_t device_synchronizes = 0;    // cudaDeviceSynchronize
     std::int64_t implicit_synchronizes = 0;  // cudaFree, cudaFreeHost, cudaHostUnregister, copies of pageable memory
     std::int64_t stream_synchronizes = 0, event_synchronizes = 0;
     std::int64_t kernels = 0, host_functions = 0;
     std::int64_t bytes_to_device = 0, bytes_to_host = 0, bytes_on_device = 0, pageable_bytes = 0;
-    std::int64_t collectives = 0, sends = 0;
+    std::int64_t collectives = 0, sends = 0, sent_bytes = 0;  // the last: of sends
 };
 counters count();
 void reset_counters();

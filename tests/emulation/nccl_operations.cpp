@@ -239,6 +239,7 @@ ncclResult_t issue(machine& m, std::vector<task> tasks) {
         else
             each.number = ++on.collectives;
         ++(is_message(each.what) ? m.counted.sends : m.counted.collectives);
+        if (each.what == verb::send) m.counted.sent_bytes += static_cast<std::int64_t>(each.count * size_of(each.type));
     }
     if (on.last.stream) what.after.push_back(on.last);
     const auto shared = std::make_shared<std::vector<task>>(std::move(tasks));

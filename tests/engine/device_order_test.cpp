@@ -127,6 +127,29 @@ TEST_CASE("calls are in the order of the caller's stream", "[device]") {
     REQUIRE(cudaStreamDestroy(mine) == cudaSuccess);
 }
 
+TEST_CASE("gradients of 16-bit tensors travel in 16 bits, unless several were added up", "[device]") {
+    choose_own_device();
+    setup how;
+    how.stage = 2;
+    how.more = R"(, "libzero": {"device": "cuda"})";
+    zero::engine z(world(), json(how));
+    const std::vector<std::int64_t> dims{512 * size()};
+    const array_on_device gradient(std::vector<std::byte>(static_cast<std::size_t>(1024 * size())));
+    z.add_tensor("w", zero::dtype::bf16, dims, nullptr, 0);
+    z.commit();
+    const auto sent_by = [&](int handed_twice_by) {
+        zero_emulation::reset_counters();
+        for (int k = 0; k < 2; ++k)
+            if (k == 0 || rank() == handed_twice_by) z.reduce(0, 1, gradient.data());
+        z.finish();
+        const std::int64_t sent = zero_emulation::count().sent_bytes;
+        z.step();
+        return sent;
+    };
+    CHECK(sent_by(-1) == (size() - 1) * 512 * 2);
+    z.close();
+}
+
 TEST_CASE("memory that the context cannot reach is refused", "[device]") {
     choose_own_device();
     std::vector<float> plain(512);
