@@ -11,12 +11,16 @@
 
 #include "core/crew.hpp"
 #include "core/ledger.hpp"
+#include "device/memory.hpp"
 #include "partition/layout.hpp"
 #include "tensor/dtype.hpp"
 
 namespace zero {
 class exact_vector;
 class node_memory;
+namespace compute {
+class processor;
+}
 }
 
 namespace zero::comm {
@@ -109,6 +113,9 @@ public:
         }
     };
     virtual traffic sent() const noexcept { return sent_; }
+
+    // Zeroed memory where `work` works, for what messages bring: known to whoever brings them, where that makes it faster.
+    virtual buffer take_landing(compute::processor& work, ledger& book, purpose why, std::int64_t bytes);
 
     // Memory that all ranks of this rank's node see at the same offsets; null where there is none.
     virtual node_memory* shared() const noexcept { return nullptr; }

@@ -146,6 +146,10 @@ public:
         return row * rows() + row * nodes_.nodes * static_cast<std::int64_t>(sums_.across ? lanes : 0);
     }
 
+    buffer take_landing(compute::processor& work, ledger& book, purpose why, std::int64_t bytes) override {
+        return values_.inside ? values_.inside->take(work, book, why, bytes) : work.take(book, why, bytes);
+    }
+
     void give_up() noexcept override;
     void refuse_given_up() override {
         if (broken_) std::rethrow_exception(broken_);
@@ -440,7 +444,7 @@ void device_ranks::reserve(ledger& book, std::int64_t largest_slice_bytes) {
     for (levels* level : {&sums_, &values_})
         if (level->across) level->across->reserve(book, level->only_staged ? largest_slice_bytes : row_);
     if (sums_.only_staged) return;
-    scratch_ = sums_.order->take(book, purpose::communication, row_ * rows());
+    if (sums_.inside) scratch_ = sums_.inside->take(*sums_.order, book, purpose::communication, row_ * rows());
     if (sums_.across) shares_ = sums_.order->take(book, purpose::communication, row_ * nodes_.nodes * static_cast<std::int64_t>(lanes));
 }
 

@@ -22,6 +22,9 @@ public:
     // In the order of that processor's calls. Between two ranks messages match in their order; all ranks make the same
     // exchanges in the same order.
     virtual void exchange(std::span<const message> out, std::span<const message> in, compute::processor& on) = 0;
+    // Memory on the device of `work`, which outlives it, zeroed in its order and known to the messages (registered, where the version
+    // of NCCL can): they go straight there. Where that is refused, memory like any other.
+    virtual buffer take(compute::processor& work, ledger& book, purpose why, std::int64_t bytes) = 0;
     virtual void refuse_broken() = 0;  // throws what went wrong since, here or at a peer
     virtual void give_up() noexcept = 0;  // nothing more is sent or waited for
 };

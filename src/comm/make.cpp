@@ -2,6 +2,7 @@
 #include <mpi.h>
 
 #include "comm/mpi_support.hpp"
+#include "compute/processor.hpp"
 #include "core/error.hpp"
 
 namespace zero::comm {
@@ -26,6 +27,10 @@ std::unique_ptr<communicator> make(const void* mpi_comm, const mpi_options& opti
     int ranks = 0;
     check(MPI_Comm_size(*static_cast<const MPI_Comm*>(mpi_comm), &ranks), "MPI_Comm_size");
     return ranks == 1 ? make_self() : make_mpi(mpi_comm, options);
+}
+
+buffer communicator::take_landing(compute::processor& work, ledger& book, purpose why, std::int64_t bytes) {
+    return work.take(book, why, bytes);
 }
 
 }  // namespace zero::comm

@@ -3,6 +3,8 @@
 #include <nccl.h>
 
 #include <chrono>
+#include <map>
+#include <memory>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -36,6 +38,7 @@ public:
         try {
             const cuda::device_guard here(device_);
             if (handle_ == nullptr) return;  // given up
+            forget_registered();
             settle(ncclCommFinalize(handle_), "ncclCommFinalize");
             static_cast<void>(ncclCommDestroy(std::exchange(handle_, nullptr)));
         } catch (const error&) {  // it is over anyway
@@ -70,12 +73,64 @@ public:
         if (state != ncclSuccess && state != ncclInProgress) refuse(state, "an operation on its way");
     }
 
+    buffer take(compute::processor& work, ledger& book, purpose why, std::int64_t bytes) override {
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 19, 0)
+        if (bytes > 0 && handle_ != nullptr) {
+            const cuda::device_guard here(device_);
+            auto made = std::make_shared<registered>(work, known_, handle_, bytes);
+            if (made->data != nullptr) {
+                auto* const data = static_cast<std::byte*>(made->data);
+                buffer memory(book, why, bytes, data, std::move(made), place::device);
+                work.clear(data, bytes);
+                return memory;
+            }
+        }
+#endif
+        return work.take(book, why, bytes);
+    }
+
     void give_up() noexcept override {
         if (handle_ == nullptr || std::exchange(broken_, true)) return;
+        known_->clear();  // goes with it
         static_cast<void>(ncclCommAbort(std::exchange(handle_, nullptr)));
     }
 
 private:
+    using registrations = std::map<void*, ncclComm_t>;  // those of a communicator that lives
+
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 19, 0)
+    struct registered {
+        compute::processor& work;
+        std::shared_ptr<registrations> known;
+        void *data = nullptr, *handle = nullptr;
+
+        registered(compute::processor& by, std::shared_ptr<registrations> all, ncclComm_t with, std::int64_t bytes)
+            : work(by), known(std::move(all)) {
+            if (ncclMemAlloc(&data, static_cast<std::size_t>(bytes)) != ncclSuccess) data = nullptr;
+            else if (ncclCommRegister(with, data, static_cast<std::size_t>(bytes), &handle) != ncclSuccess) handle = nullptr;
+            cuda::forget(cudaGetLastError());
+            if (handle != nullptr) (*known)[handle] = with;
+        }
+        registered(const registered&) = delete;
+        registered& operator=(const registered&) = delete;
+        ~registered() {
+            if (data == nullptr) return;
+            work.settle_all();  // unlike the memory of pools it goes at once
+            if (const auto found = known->find(handle); found != known->end()) {
+                static_cast<void>(ncclCommDeregister(found->second, handle));
+                known->erase(found);
+            }
+            static_cast<void>(ncclMemFree(data));
+        }
+    };
+    void forget_registered() {
+        for (const auto& [handle, with] : *known_) static_cast<void>(ncclCommDeregister(with, handle));
+        known_->clear();
+    }
+#else
+    void forget_registered() {}
+#endif
+
     // Waits while NCCL says that it is not through with the call itself.
     void settle(ncclResult_t answer, const char* call) {
         const auto end = std::chrono::steady_clock::now() + patience;
@@ -95,6 +150,7 @@ private:
     }
 
     int device_;
+    std::shared_ptr<registrations> known_ = std::make_shared<registrations>();
     ncclComm_t handle_ = nullptr;
     bool broken_ = false;
     communicator* starting_;  // while it starts: a peer that cannot says so there

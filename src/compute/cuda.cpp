@@ -265,6 +265,7 @@ public:
         results_.collect();
     }
     void settle() noexcept override { stream_->settle(); }
+    void settle_all() noexcept override { unit_->settle(); }
     void forget(std::span<const totals> these) noexcept override {
         const std::lock_guard<std::mutex> lock(guard_);
         results_.forget(these);

@@ -78,6 +78,7 @@ public:
     // Everything has taken effect.
     virtual void wait() {}
     virtual void settle() noexcept {}       // the same after an error: whatever failed is left to those who look for it
+    virtual void settle_all() noexcept {}   // of all processors beside this one too
     virtual void forget(std::span<const totals> /*these*/) noexcept {}  // what is under way to them shall not arrive: they end
     // A point in what is done here: what was asked for before has taken effect when it has passed. Results in `totals` need wait().
     virtual std::unique_ptr<note> take_note() { return std::make_unique<note>(); }

@@ -60,7 +60,9 @@ void storage::take_values() {
         if (!values_in_library(b) || exists_once(b)) continue;
         const std::int64_t bytes = values_part(b).count * size_of(all_.bucket(b).type);
         auto& mine = shelves_[static_cast<std::size_t>(b)];
-        mine.values = take(purpose::parameters, bytes, values_offloaded(b), kind);
+        const bool arrive_here = !all_.work.on_host() && all_.bucket(b).whole_values;
+        mine.values = arrive_here ? all_.ranks.take_landing(all_.work, all_.book, purpose::parameters, bytes)
+                                  : take(purpose::parameters, bytes, values_offloaded(b), kind);
         mine.first_value = mine.values.data();
     }
 }

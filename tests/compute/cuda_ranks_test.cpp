@@ -196,3 +196,36 @@ TEST_CASE("reductions and gathers may be started in another order on another ran
         CHECK(from_device(all, target) == elements(dtype::f32, std::vector<double>(static_cast<std::size_t>(slice), world_size())));
     }
 }
+
+TEST_CASE("what messages between devices bring lands in memory that NCCL knows, or, where that is refused, in other memory") {
+    for (const auto& where : places())
+        for (const int failing : {0, 1, 2, 3, 4}) {  // calls: of memory for the sums, of its registration, of memory of the caller ...
+            everyone all(where);
+            const bool direct = !where.shared_device && where.node_size != 1 && world_size() > 1;
+            INFO("shared " << where.shared_device << ", node size " << where.node_size << ", call " << failing);
+            zero_emulation::reset_counters();
+            const std::int64_t before = all.book.bytes(place::device);
+            if (direct) zero_emulation::fail_nccl_call(failing);
+            all.device->reserve(all.book, 4096);
+            const std::int64_t scratch = all.book.bytes(place::device) - before;
+            CHECK(scratch == all.device->device_scratch_bytes(4096));
+            std::vector<buffer> landed;
+            landed.push_back(all.device->take_landing(*all.work, all.book, purpose::parameters, 64 * world_size()));
+            zero_emulation::fail_nccl_call(0);
+            CHECK(all.book.bytes(place::device) - before - scratch == 64 * world_size());
+            CHECK(zero_emulation::count().nccl_registrations == (!direct ? 0 : failing == 0 ? 2 : 1));
+            const std::vector<std::byte> mine(64, static_cast<std::byte>(world_rank() + 1));
+            all.work->copy(landed[0].data() + 64 * world_rank(), mine.data(), 64);
+            comm::all_gather_request what;
+            for (int rank = 0; rank < world_size(); ++rank) what.landings.push_back({landed[0].data() + 64 * rank, 64});
+            what.own = what.landings[static_cast<std::size_t>(world_rank())].data;
+            what.own_bytes = 64;
+            all.device->start_all_gather(std::move(what))->finish();
+            const auto found = from_device(all, landed[0]);
+            for (std::size_t i = 0; i < found.size(); ++i) REQUIRE(found[i] == static_cast<std::byte>(i / 64 + 1));
+            if (failing % 2 == 0) continue;
+            all.work->wait();
+            all.device.reset();  // before the memory, too
+        }
+    CHECK(zero_emulation::leaks() == "");
+}

@@ -63,6 +63,7 @@ ncclResult_t ncclCommRegister(const ncclComm_t what, void* buffer, size_t bytes,
         if (!owner || !owner->on_device()) return ncclInvalidArgument;
         *handle = new char;
         what->registrations.insert(*handle);
+        ++m.counted.nccl_registrations;
         return ncclSuccess;
     });
 }
