@@ -119,6 +119,8 @@ void staged::fill(lane& next) {
     const auto found = std::find_if(queue_.begin(), queue_.end(), [](const auto& t) { return t->filled < t->length; });
     if (found == queue_.end()) return;
     auto& one = **found;
+    // Copies to memory that could not be locked wait in the call for what precedes them: messages to a rank that may wait for this one.
+    if (!memory_.locked() && !one.ready->passed()) return;
     if (one.filled == 0) copies_->follow(*one.ready);
     next.of = *found;
     next.first = one.filled;

@@ -127,6 +127,34 @@ TEST_CASE("calls are in the order of the caller's stream", "[device]") {
     REQUIRE(cudaStreamDestroy(mine) == cudaSuccess);
 }
 
+TEST_CASE("where no pages can be locked, ranks may wait for each other between their calls all the same", "[device]") {
+    choose_own_device();
+    for (const int node_size : {1, 2}) {
+        if (size() % node_size != 0) continue;
+        zero_emulation::limit_pinned_memory(0);
+        setup how;
+        how.stage = 2;
+        how.bucket = 200;
+        how.more = R"(, "libzero": {"device": "cuda", "node_size": )" + std::to_string(node_size) + "}";
+        zero::engine z(world(), json(how));
+        std::vector<array_on_device> gradients;
+        for (int t = 0; t < 8; ++t) {
+            gradients.emplace_back(typed(zero::dtype::f32, std::vector<double>(200, rank())));
+            z.add_tensor("t" + std::to_string(t), zero::dtype::f32, std::vector<std::int64_t>{200}, nullptr, 0);
+        }
+        z.commit();
+        for (int update = 0; update < 3; ++update) {
+            for (int t = 7; t >= 0; --t) {
+                z.reduce(t, 1, gradients[static_cast<std::size_t>(t)].data());
+                MPI_Barrier(MPI_COMM_WORLD);
+            }
+            z.step();
+        }
+        z.close();
+        zero_emulation::limit_pinned_memory(INT64_MAX);
+    }
+}
+
 TEST_CASE("gradients of 16-bit tensors travel in 16 bits, unless several were added up", "[device]") {
     choose_own_device();
     setup how;
