@@ -43,6 +43,10 @@ struct bench {
         }
         ~model() { z.close(); }
         void hand_over() {
+            for (int t = 0; t < tensors; ++t) {  // as a forward pass does
+                z.gather(t);
+                z.release(t);
+            }
             for (int t = tensors; t-- > 0;) {
                 z.gradient(t);
                 z.reduce(t, 1, nullptr);
