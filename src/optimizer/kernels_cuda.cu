@@ -29,11 +29,11 @@ template <int most>
 struct ranges {
     range at[most];
     std::int64_t groups;
-    int number;
+    std::int64_t number;  // no padding: bytes that nobody wrote may look like an address to the emulation
 
     ZERO_DEVICE const range& of(std::int64_t i) const {
         int low = 0;
-        for (int high = number; high - low > 1;) {  // the last one that begins at or before group i
+        for (int high = static_cast<int>(number); high - low > 1;) {  // the last one that begins at or before group i
             const int middle = (low + high) / 2;
             if (at[middle].first_group <= i) low = middle;
             else high = middle;
