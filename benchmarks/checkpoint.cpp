@@ -179,6 +179,7 @@ public:
         for (std::size_t k = 0; k < order.size(); ++k) {
             const auto which = order[(k + static_cast<std::size_t>(number + 2)) % order.size()];
             double time = 0;
+            settle_disk();
             switch (which) {
                 case raw_write:
                     time = slowest([&] { raw_.write(raw_path, own_); });
@@ -222,11 +223,16 @@ public:
         MPI_Barrier(MPI_COMM_WORLD);
         if (rank_ == 0)
             for (const char* one : {"read", "save", "behind"}) std::filesystem::remove_all(path(one));
-        if (rank_ == 0) ::sync();
-        MPI_Barrier(MPI_COMM_WORLD);
+        settle_disk();
     }
 
 private:
+    // Nothing has to pay for the removal of what came before it: the file system hands space back when it next commits.
+    void settle_disk() const {
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank_ == 0) ::sync();
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
     template <typename Work>
     double counted(std::int64_t& bytes, const Work& work) {
         const std::int64_t before = bytes_had();

@@ -168,7 +168,8 @@ std::int64_t highest_sequence(const files::disk& disk, const std::string& direct
 
 void make_staging(const files::disk& disk, const std::string& directory, const std::string& uuid) {
     try {
-        disk.write_text(owner_path(directory, uuid), owner_text());
+        // Not synced: when the machine has crashed, its boot is another one, whatever is left of the file.
+        disk.write_text(owner_path(directory, uuid), owner_text(), false);
         disk.make_directory(staging_path(directory, uuid));
     } catch (const error&) {
         forget_owner(disk, directory, uuid);

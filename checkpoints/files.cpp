@@ -344,18 +344,11 @@ std::string disk::read_text(const std::string& path, std::int64_t most) const {
     return text;
 }
 
-void disk::write_text(const std::string& path, const std::string& text) const {
+void disk::write_text(const std::string& path, const std::string& text, bool lasting) const {
     file to = create(path);
     to.write(text.data(), static_cast<std::int64_t>(text.size()), 0);
-    to.sync();
+    if (lasting) to.sync();
     to.close();
-}
-
-void disk::replace_text(const std::string& path, const std::string& text) const {
-    const std::string temporary = path + ".new";
-    if (look(temporary).exists) remove(temporary);
-    write_text(temporary, text);
-    rename(temporary, path);
 }
 
 std::string join(const std::string& directory, const std::string& name) {

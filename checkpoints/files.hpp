@@ -114,9 +114,8 @@ public:
     void remove_tree(const std::string& path) const;                              // absent is fine
     void sync_directory(const std::string& path) const;
 
-    std::string read_text(const std::string& path, std::int64_t most) const;    // at most so many bytes
-    void write_text(const std::string& path, const std::string& text) const;    // create, write, sync, close
-    void replace_text(const std::string& path, const std::string& text) const;  // by way of a temporary name
+    std::string read_text(const std::string& path, std::int64_t most) const;  // at most so many bytes
+    void write_text(const std::string& path, const std::string& text, bool lasting = true) const;  // create, write, sync, close
 
     verdict ask(action what, const std::string& path, std::int64_t offset = 0, std::int64_t bytes = 0) const;
     void ask_or_throw(action what, const std::string& path) const;

@@ -205,7 +205,7 @@ private:
         const int lanes = lanes_for(total);
         std::int64_t most = 0;
         for (const task& one : tasks_) most = std::max(most, one.run.bytes + files::file::direct_unit);
-        const buffer scratch(book_, purpose::checkpoint, lanes * most);
+        const buffer scratch(book_, purpose::checkpoint, lanes * most, memory_kind::untouched);
         const auto place_in_memory = [&](int lane, const task& one) {
             return files::file::aligned(scratch.data() + lane * most, place(one));
         };
@@ -221,10 +221,8 @@ private:
             };
             carry_out(lanes, static_cast<std::size_t>(past - first), next, [&](int lane, std::size_t k, std::int64_t had) {
                 const task& one = first[static_cast<std::ptrdiff_t>(k)];
-                const std::byte* const data = place_in_memory(lane, one);
-                check(part, extent_of(one.extent), one.run, data, had);
-                hand_out(extent_of(one.extent), wanted_.at(one.extent), one.run, data,
-                         [&](std::byte* there, std::int64_t bytes) { kept_.keep(there, bytes); });
+                check_and_hand_out(part, extent_of(one.extent), wanted_.at(one.extent), one.run, place_in_memory(lane, one), had,
+                                   [&](std::byte* there, std::int64_t bytes) { kept_.keep(there, bytes); });
             });
             first = past;
         }

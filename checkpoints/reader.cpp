@@ -15,7 +15,7 @@ namespace zero::checkpoint {
 namespace {
 
 constexpr std::int64_t block_bytes = crc32c::block_bytes;
-constexpr std::int64_t past_caches_from = block_bytes;  // a piece of a long load: nobody reads it soon
+constexpr std::int64_t past_caches_from = block_bytes / 4;  // a piece of a long load: nobody reads it soon
 
 files::file open_part(const files::disk& disk, const std::string& path) {
     try {
@@ -113,28 +113,26 @@ std::vector<read_run> runs_of(const extent& where, std::span<const wanted> items
     return runs;
 }
 
-void check(const part_reader& from, const extent& where, const read_run& run, const std::byte* data, std::int64_t had) {
+void check_and_hand_out(const part_reader& from, const extent& where, std::span<const wanted> items, const read_run& run,
+                        const std::byte* data, std::int64_t had, const overwriting& before) {
     if (had != run.bytes) damaged("{} is damaged: it ends too early", from.path());
-    for (std::int64_t done = 0; done < run.bytes; done += block_bytes) {
-        const auto bytes = static_cast<std::size_t>(std::min(block_bytes, run.bytes - done));
-        if (crc32c::of(data + done, bytes) != from.block_sum(where.block + (run.first + done) / block_bytes))
-            damaged("{} is damaged: {} differs from what was written, near byte {}", from.path(), where.dataset,
-                    where.offset + run.first + done);
-    }
-}
-
-void hand_out(const extent& where, std::span<const wanted> items, const read_run& run, const std::byte* data,
-              const overwriting& before) {
     const std::int64_t size = size_of(where.type);
-    for (std::size_t k = run.oldest; k < items.size() && items[k].first * size < run.first + run.bytes; ++k)
-        hand_out(where, run.first, run.bytes, data, items[k], before);
+    std::size_t oldest = run.oldest;
+    for (std::int64_t done = 0; done < run.bytes; done += block_bytes) {
+        const std::int64_t first = run.first + done, bytes = std::min(block_bytes, run.bytes - done);
+        if (crc32c::of(data + done, static_cast<std::size_t>(bytes)) != from.block_sum(where.block + first / block_bytes))
+            damaged("{} is damaged: {} differs from what was written, near byte {}", from.path(), where.dataset,
+                    where.offset + first);
+        while (oldest < items.size() && (items[oldest].first + items[oldest].count) * size <= first) ++oldest;
+        for (std::size_t k = oldest; k < items.size() && items[k].first * size < first + bytes; ++k)
+            hand_out(where, first, bytes, data + done, items[k], before);
+    }
 }
 
 void read(const part_reader& from, const extent& where, std::span<const wanted> items, const read_run& run,
           std::byte* scratch) {
     std::byte* const data = files::file::aligned(scratch, where.offset + run.first);
-    check(from, where, run, data, from.read(data, run.bytes, where.offset + run.first));
-    hand_out(where, items, run, data);
+    check_and_hand_out(from, where, items, run, data, from.read(data, run.bytes, where.offset + run.first));
 }
 
 }  // namespace zero::checkpoint

@@ -43,12 +43,11 @@ struct read_run {
 std::vector<read_run> runs_of(const extent& where, std::span<const wanted> items,
                               std::int64_t most_bytes);  // sorted items
 
-// What a run read, `had` bytes of it: damage where a block differs from what was written or the part has ended.
-void check(const part_reader& from, const extent& where, const read_run& run, const std::byte* data, std::int64_t had);
-// From the run's bytes to where they are wanted; `before` is told of each place that is then overwritten.
+// What a run read, `had` bytes of it: block by block, while it is in the caches, checked and brought where it is wanted; `before`
+// is told of each place that is then overwritten. Damage where a block differs from what was written or the part has ended.
 using overwriting = std::function<void(std::byte* place, std::int64_t bytes)>;
-void hand_out(const extent& where, std::span<const wanted> items, const read_run& run, const std::byte* data,
-              const overwriting& before = {});
+void check_and_hand_out(const part_reader& from, const extent& where, std::span<const wanted> items, const read_run& run,
+                        const std::byte* data, std::int64_t had, const overwriting& before = {});
 
 // Reads, checks and hands out. Scratch: the run's bytes and direct_unit more. Several threads may do this at once.
 void read(const part_reader& from, const extent& where, std::span<const wanted> items, const read_run& run,

@@ -95,7 +95,7 @@ void saving::begin() {
         if (leads()) make_part(layout);
     });
     packer made;
-    made.put(layout.bytes).put(layout.identity).put(layout.integrity);
+    made.put(scalar_values()).put(layout.bytes).put(layout.identity).put(layout.integrity);
     for (const std::int64_t offset : layout.offsets) made.put(offset);
     const std::vector<std::string> layouts = gather_all(made.take());
     phase("checking the plan", [&] { take_layouts(layouts); });
@@ -117,10 +117,11 @@ void saving::make_part(part_layout& layout) {
 void saving::take_layouts(const std::vector<std::string>& layouts) {
     manifest& all = plan_.skeleton;
     for (std::size_t rank = 0; rank < layouts.size(); ++rank) {
+        unpacker from(layouts[rank]);
+        take_scalars(from.text());
         if (rank > 0 && plan_.file_of_rank[rank] == plan_.file_of_rank[rank - 1]) continue;
         const int number = plan_.file_of_rank[rank];
         file_entry& file = all.files[static_cast<std::size_t>(number)];
-        unpacker from(layouts[rank]);
         file.bytes = from.integer();
         file.identity = from.integer();
         file.integrity = from.integer();
@@ -142,16 +143,12 @@ void saving::take_layouts(const std::vector<std::string>& layouts) {
 
 void saving::finish() {
     std::string result;
-    phase("summing the frame",
-          [&] { result = packer().put(leads() ? std::int64_t{frame_sum()} : 0).put(scalar_values()).take(); });
+    phase("summing the frame", [&] { result = packer().put(leads() ? std::int64_t{frame_sum()} : 0).take(); });
     const std::vector<std::string> results = ranks_.gather(result);
-    phase("writing the index", [&] {
-        if (ranks_.rank() != 0) return;
-        take_results(results);
-        write_index();
-    });
     phase("writing the manifest", [&] {
-        if (ranks_.rank() == 0) write_manifest();
+        if (ranks_.rank() != 0) return;
+        take_sums(results);
+        write_manifest();
     });
     phase("committing", [&] {
         if (ranks_.rank() == 0) commit();
@@ -177,20 +174,21 @@ std::string saving::scalar_values() const {
     return to.take();
 }
 
-void saving::take_results(const std::vector<std::string>& results) {
+void saving::take_scalars(const std::string& values) {
+    for (unpacker value(values); !value.done();) {
+        const int number = static_cast<int>(value.integer());
+        const std::int64_t offset = value.integer();
+        scalars_[{number, offset}] = value.text();
+    }
+}
+
+void saving::take_sums(const std::vector<std::string>& results) {
     for (std::size_t rank = 0; rank < results.size(); ++rank) {
-        unpacker from(results[rank]);
-        const std::int64_t sum = from.integer();
+        const std::int64_t sum = unpacker(results[rank]).integer();
         const bool leader = rank == 0 || plan_.file_of_rank[rank - 1] != plan_.file_of_rank[rank];
         if (leader)
             plan_.skeleton.files[static_cast<std::size_t>(plan_.file_of_rank[rank])].frame =
                 static_cast<std::uint32_t>(sum);
-        const std::string values = from.text();
-        for (unpacker value(values); !value.done();) {
-            const int number = static_cast<int>(value.integer());
-            const std::int64_t offset = value.integer();
-            scalars_[{number, offset}] = value.text();
-        }
     }
 }
 
@@ -214,7 +212,7 @@ void saving::write_index() {
 
 void saving::write_manifest() {
     plan_.skeleton.head.sequence = highest_sequence(disk_, what_.directory) + 1;
-    disk_.replace_text(staged(manifest_name), to_text(plan_.skeleton));
+    disk_.write_text(staged(manifest_name), to_text(plan_.skeleton));  // nobody reads what is staged: the commit is the rename
     disk_.sync_directory(staging_path(what_.directory, uuid_));
 }
 

@@ -65,7 +65,8 @@ private:
     void write_integrity(files::file& to);
     std::uint32_t frame_sum() const;
     std::string scalar_values() const;
-    void take_results(const std::vector<std::string>& results);
+    void take_scalars(const std::string& values);
+    void take_sums(const std::vector<std::string>& results);
     void write_index();
     void write_manifest();
     void commit();

@@ -175,16 +175,32 @@ void saving::write_behind(buffer& kept) {
     behind_.start([this, lanes = lanes_for(own_bytes())] { bring_to_disk(nullptr, lanes); });
 }
 
+// The index does not wait for the data: rank 0 makes it while another thread brings them to disk. Short data go first, so that
+// a save of little makes its calls in one order (the sweeps count on it).
 void saving::write() {
-    phase("writing the data", [&] {
+    phase("writing the data and the index", [&] {
+        const bool indexes = ranks_.rank() == 0;
         if (behind_.started()) {
+            if (indexes) write_index();
             behind_.join();
             if (behind_.failure()) std::rethrow_exception(behind_.failure());
             return;
         }
         const int lanes = lanes_for(own_bytes());
-        const buffer scratch(book_, purpose::checkpoint, own_bytes() == 0 ? 0 : lanes * scratch_bytes(own_bytes()));
-        bring_to_disk(scratch.data(), lanes);
+        const buffer scratch(book_, purpose::checkpoint, own_bytes() == 0 ? 0 : lanes * scratch_bytes(own_bytes()),
+                             memory_kind::untouched);
+        const auto data = [&] { bring_to_disk(scratch.data(), lanes); };
+        helper beside;
+        if (!indexes || own_bytes() < direct_from || !beside.start(data)) data();
+        if (!indexes) return;
+        try {
+            write_index();
+        } catch (...) {
+            given_up_.store(true);  // the thread need not go on
+            throw;
+        }
+        beside.join();
+        if (beside.failure()) std::rethrow_exception(beside.failure());
     });
 }
 

@@ -62,7 +62,7 @@ void in_turn(int lanes, std::size_t count, const std::function<void(int, std::si
 }
 
 int lanes_for(std::int64_t bytes) {
-    constexpr std::int64_t most_lanes = 3;
+    constexpr std::int64_t most_lanes = 4;
     return static_cast<int>(std::clamp<std::int64_t>(bytes / request_bytes, 1, most_lanes));
 }
 

@@ -34,8 +34,9 @@ private:
 // After a call that throws no further one begins; then it is thrown here.
 void in_turn(int lanes, std::size_t count, const std::function<void(int lane, std::size_t k)>& work);
 
-// How many requests of a rank are under way (transfers.hpp): the storage is busy while one of them is prepared.
-constexpr std::int64_t request_bytes = std::int64_t{8} << 20;  // a multiple of the block of the checksums
+// How many requests of a rank are under way (transfers.hpp): the storage is busy while one of them is prepared. Four of 4 MiB
+// were as fast as two or three of 8 or faster, in less memory, whose first touch is slow on virtual machines.
+constexpr std::int64_t request_bytes = std::int64_t{4} << 20;  // a multiple of the block of the checksums
 constexpr std::int64_t direct_from = std::int64_t{4} << 20;  // less of one rank in one file goes by the system's cache
 int lanes_for(std::int64_t bytes);
 

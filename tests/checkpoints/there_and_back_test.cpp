@@ -3,6 +3,7 @@
 
 #include <hdf5.h>
 
+#include <array>
 #include <catch2/catch.hpp>
 
 #include "checkpoints/reshard.hpp"
@@ -283,4 +284,21 @@ TEST_CASE("tags, order of commits, retention") {
     CHECK(names_in(folder / "c") ==
           std::vector<std::string>{"LATEST", "step-000000000052", "step-000000000053", "zz first"});
     CHECK(answer(load_on(1, all, folder / "nothing").thrown) == code::checkpoint);
+}
+
+TEST_CASE("a save waits for the disk once for each part, the index, the manifest, both folders and LATEST") {
+    const std::vector<whole_tensor> all = odd_model();
+    const temporary_folder folder;
+    std::array<std::atomic<int>, 3> syncs{};
+    save_options how;
+    how.hook = [&](int rank) {
+        return [&, rank](const files::request& what) {
+            if (what.what == files::action::sync) ++syncs[static_cast<std::size_t>(rank)];
+            return files::verdict{};
+        };
+    };
+    REQUIRE(text(save_on(3, all, folder.path().string(), how)) == "");
+    CHECK(syncs[0] == 6);
+    CHECK(syncs[1] == 1);
+    CHECK(syncs[2] == 1);
 }
