@@ -1,6 +1,7 @@
-// A model with tensors of every type, that takes steps and tells all bits that a checkpoint must bring back.
+// A model with tensors of every type, or all of one, that takes steps and tells all bits that a checkpoint must bring back.
 #pragma once
 #include <cmath>
+#include <optional>
 
 #include "jobs.hpp"
 
@@ -8,7 +9,7 @@ namespace zero::test {
 
 // Tensors of every type, sizes 0, 1, odd, a scalar, a frozen one; gradients differ by rank, tensor, element and step.
 struct varied {
-    varied(MPI_Comm comm, const std::string& json, bool with_values) : z(&comm, json) {
+    varied(MPI_Comm comm, const std::string& json, bool with_values, std::optional<dtype> only = {}) : z(&comm, json) {
         z.add_group(R"({"frozen": true})");
         z.add_group(R"({"lr": 0.05})");
         using int64s = std::vector<std::int64_t>;
@@ -16,7 +17,7 @@ struct varied {
                                                            {dtype::f32, {0}},    {dtype::f32, {}},    {dtype::f16, {3}},
                                                            {dtype::f32, {101}},  {dtype::bf16, {6}}};
         for (std::size_t k = 0; k < shapes.size(); ++k)
-            z.add_tensor("block/" + std::to_string(k), shapes[k].first, shapes[k].second, nullptr,
+            z.add_tensor("block/" + std::to_string(k), only.value_or(shapes[k].first), shapes[k].second, nullptr,
                          k == 7   ? 1
                          : k == 6 ? 2
                                   : 0);
