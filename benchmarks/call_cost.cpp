@@ -5,6 +5,7 @@
 #include <zero/zero.h>
 
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 
@@ -88,6 +89,9 @@ int main(int count, char** texts) {
     return benchmark::mpi_main(count, texts, [](const benchmark::arguments& options, int, int ranks) {
         const int calls = static_cast<int>(options.number("--calls", 2000)), rounds = static_cast<int>(options.number("--rounds", 9));
         benchmark::subject c(zero::dtype::f32, 1, elements, 1, MPI_COMM_WORLD, benchmark::subject::owner::caller);
+        ::setenv("ZERO_GRADIENT_ACCUMULATION_STEPS", "1000000000", 1);
+        benchmark::subject window(zero::dtype::f32, 1, elements, 1, MPI_COMM_WORLD, benchmark::subject::owner::caller);
+        ::unsetenv("ZERO_GRADIENT_ACCUMULATION_STEPS");
         std::array<float, elements> gradient{};
         const auto* bytes = reinterpret_cast<const std::byte*>(gradient.data());
         const auto flags = flags_of_node();
@@ -95,12 +99,13 @@ int main(int count, char** texts) {
             {"", "flag barrier of the node", {}, [&] { flags->fence(); }, false},
             {"", "MPI_Barrier", {}, [] { MPI_Barrier(MPI_COMM_WORLD); }, false},
             {"C", "zero_reduce (a second time in the micro-step)", {}, [&] { c.hand_over(bytes); }, true},
-            {"C", "zero_step with nothing handed over", {}, [&] { c.step(); }, true},
+            {"C", "zero_step inside an accumulation window", {}, [&] { window.step(); }, true},
+            {"C", "zero_step with nothing handed over: a whole update", {}, [&] { c.step(); }, true},
             {"C", "zero_step after zero_reduce", [&] { c.hand_over(bytes); }, [&] { c.step(); }, false}};
 #ifdef ZERO_BENCHMARK_FORTRAN
         fortran_subject fortran;
         all.push_back({"Fortran 77", "zerof_reduce_s (a second time in the micro-step)", {}, [&] { fortran.reduce(); }, true});
-        all.push_back({"Fortran 77", "zerof_step with nothing handed over", {}, [&] { fortran.step(); }, true});
+        all.push_back({"Fortran 77", "zerof_step with nothing handed over: a whole update", {}, [&] { fortran.step(); }, true});
         all.push_back({"Fortran 77", "zerof_step after zerof_reduce_s", [&] { fortran.reduce(); }, [&] { fortran.step(); }, false});
 #endif
         benchmark::rounds times(all.size());

@@ -5,12 +5,14 @@
 !   IERR   INTEGER, 0 or a code                 A, G       one-dimensional arrays: _D REAL*8, _S REAL*4
 ! An array that is registered must stay where it is (COMMON, SAVE, or the main program) and must not be an array section.
 module zero_f77_handles
-    use, intrinsic :: iso_c_binding, only: c_ptr, c_f_pointer
+    use, intrinsic :: iso_c_binding, only: c_ptr, c_f_pointer, c_int, c_double
     use, intrinsic :: iso_fortran_env, only: int64, real32, real64
     use zero_optimizer
+    use zero_optimizer_c, only: c_reduce_flat
+    use zero_optimizer_base, only: answer, narrow, wrong_array, local
     implicit none
     private
-    public :: handle_of, new_handle, drop_handle, group_of, flat_real32, flat_real64
+    public :: handle_of, new_handle, drop_handle, group_of, flat_real32, flat_real64, reduce_flat
 
     type :: seat
         type(zero_t) :: context
@@ -89,6 +91,20 @@ contains
         real(real64), pointer :: values(:)
         call c_f_pointer(address, values, [elements(h, id)])
     end function
+
+    ! FACTOR x the array at `address`. Nothing but its kind can be wrong, so the usual case is one call of C.
+    subroutine reduce_flat(h, id, dtype, factor, address, ierr)
+        integer, intent(in) :: h, id, dtype
+        real(c_double), intent(in) :: factor
+        type(c_ptr), intent(in) :: address
+        integer, intent(out) :: ierr
+        type(zero_t), pointer :: z
+        integer(c_int) :: code
+        z => handle_of(h)
+        code = c_reduce_flat(z%handle, narrow(id), int(dtype, c_int), factor, address)
+        if (code == -1) code = wrong_array(z, id, 'zero_reduce', local, dtype, [0_int64], .false., .false.)
+        call answer(code, 'zero_reduce', z, ierr)
+    end subroutine
 end module zero_f77_handles
 
 subroutine zerof_init(comm, config, h, ierr)

@@ -18,7 +18,7 @@ end subroutine
 
 ! Adds FACTOR x G to this rank's gradient; FACTOR 0 reads nothing.
 subroutine zerof_reduce_d(h, id, factor, g, ierr)
-    use, intrinsic :: iso_c_binding, only: c_loc
+    use, intrinsic :: iso_c_binding, only: c_loc, c_double
     use, intrinsic :: iso_fortran_env, only: real64
     use zero_f77_handles
     use zero_optimizer
@@ -26,7 +26,7 @@ subroutine zerof_reduce_d(h, id, factor, g, ierr)
     integer :: h, id, ierr
     real(real64) :: factor
     real(real64), target :: g(*)
-    call zero_reduce_scaled(handle_of(h), id, factor, flat_real64(h, id, c_loc(g(1))), ierr)
+    call reduce_flat(h, id, ZERO_F64, real(factor, c_double), c_loc(g(1)), ierr)
 end subroutine
 
 ! Copies all values into A, on every rank.
@@ -91,7 +91,7 @@ end subroutine
 
 ! Adds FACTOR x G to this rank's gradient; FACTOR 0 reads nothing.
 subroutine zerof_reduce_s(h, id, factor, g, ierr)
-    use, intrinsic :: iso_c_binding, only: c_loc
+    use, intrinsic :: iso_c_binding, only: c_loc, c_double
     use, intrinsic :: iso_fortran_env, only: real32
     use zero_f77_handles
     use zero_optimizer
@@ -99,7 +99,7 @@ subroutine zerof_reduce_s(h, id, factor, g, ierr)
     integer :: h, id, ierr
     real(real32) :: factor
     real(real32), target :: g(*)
-    call zero_reduce_scaled(handle_of(h), id, factor, flat_real32(h, id, c_loc(g(1))), ierr)
+    call reduce_flat(h, id, ZERO_F32, real(factor, c_double), c_loc(g(1)), ierr)
 end subroutine
 
 ! Copies all values into A, on every rank.

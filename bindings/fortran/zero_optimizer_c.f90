@@ -182,6 +182,9 @@ module zero_optimizer_c
             import; type(c_ptr), value :: z; integer(c_int), value :: collective
             character(kind=c_char), intent(in) :: call_name(*), sentence(*)
         end function
+        integer(c_int) function c_reduce_flat(z, id, dtype, factor, gradient) bind(C, name='zerof_reduce_flat')
+            import; type(c_ptr), value :: z, gradient; integer(c_int), value :: id, dtype; real(c_double), value :: factor
+        end function
         integer(c_size_t) function c_strlen(text) bind(C, name='strlen')
             import; type(c_ptr), value :: text
         end function

@@ -1,15 +1,22 @@
 // Chooses the back end for a caller's communicator and refuses what cannot be one. Not here: the back ends.
 #include <mpi.h>
 
+#include <atomic>
+
 #include "comm/mpi_support.hpp"
 #include "compute/processor.hpp"
 #include "core/error.hpp"
 
 namespace zero::comm {
 
-bool mpi_is_usable() noexcept {
+bool mpi_is_usable() noexcept {  // asked by every call
+    static std::atomic<bool> has_begun{false};  // once that is so it stays so
     int begun = 0, ended = 0;
-    return MPI_Initialized(&begun) == MPI_SUCCESS && MPI_Finalized(&ended) == MPI_SUCCESS && begun != 0 && ended == 0;
+    if (!has_begun.load(std::memory_order_relaxed)) {
+        if (MPI_Initialized(&begun) != MPI_SUCCESS || begun == 0) return false;
+        has_begun.store(true, std::memory_order_relaxed);
+    }
+    return MPI_Finalized(&ended) == MPI_SUCCESS && ended == 0;
 }
 
 void check_communicator(const void* mpi_comm) {

@@ -14,7 +14,8 @@ namespace zero {
 // Inside: no traps, round to nearest, subnormals kept. At the end all is as it was: modes, traps and sticky flags.
 #ifdef __x86_64__
 // fegetenv and fesetenv move the whole state of the x87 unit, which costs more than a short call of the library. This unit
-// is left alone where it is in its usual mode, and set back only when it has a new flag.
+// is left alone where it is in its usual mode, and set back only when it has a new flag. So is the vector unit: to load its
+// register waits for all that was computed before.
 class floating_point_guard {
 public:
     floating_point_guard() noexcept : vector_unit_(_mm_getcsr()), flags_(x87_flags()), all_aside_(x87_mode() != usual_x87) {
@@ -22,7 +23,7 @@ public:
             std::fegetenv(&callers_);
             std::fesetenv(FE_DFL_ENV);
         }
-        _mm_setcsr(usual_vector);
+        if ((vector_unit_ & ~vector_flags) != usual_vector) _mm_setcsr(usual_vector);
     }
     ~floating_point_guard() {
         if (all_aside_) {
@@ -31,13 +32,13 @@ public:
             std::feclearexcept(FE_ALL_EXCEPT);
             std::fesetexceptflag(&flags_, FE_ALL_EXCEPT);
         }
-        _mm_setcsr(vector_unit_);
+        if (_mm_getcsr() != vector_unit_) _mm_setcsr(vector_unit_);
     }
     floating_point_guard(const floating_point_guard&) = delete;
     floating_point_guard& operator=(const floating_point_guard&) = delete;
 
 private:
-    static constexpr std::uint32_t usual_vector = 0x1f80;
+    static constexpr std::uint32_t usual_vector = 0x1f80, vector_flags = 0x3f;
     static constexpr std::uint16_t usual_x87 = 0x037f;
     static std::uint16_t x87_mode() noexcept {
         std::uint16_t word;

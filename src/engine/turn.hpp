@@ -14,6 +14,7 @@ public:
     enum class begins { here, in_agreement };
     explicit turn(engine& of, begins when = begins::in_agreement) : of_(of) {
         if (of.device_ < 0) return;
+        exceptions_ = std::uncaught_exceptions();
         failures_ = of.agreement_->failures();
         if (when == begins::here) of.work_->after_caller();
     }
@@ -31,7 +32,7 @@ public:
 
 private:
     engine& of_;
-    int exceptions_ = std::uncaught_exceptions();
+    int exceptions_ = 0;
     std::int64_t failures_ = 0;
 };
 

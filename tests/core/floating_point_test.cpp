@@ -66,6 +66,22 @@ TEST_CASE("afterwards modes, traps and sticky flags are the caller's") {
     CHECK(fetestexcept(FE_ALL_EXCEPT) == FE_INEXACT);
 }
 
+TEST_CASE("a caller in the usual mode finds the flags that it left, and no others") {
+    fenv_t before;
+    fegetenv(&before);
+    for (const int raised : {0, FE_INEXACT, FE_INEXACT | FE_DIVBYZERO}) {
+        feclearexcept(FE_ALL_EXCEPT);
+        feraiseexcept(raised);
+        {
+            const zero::floating_point_guard guard;
+            CHECK(quotient(1.0, 0.0) == std::numeric_limits<double>::infinity());
+            product(1e25f, 1e25f);
+        }
+        CHECK(fetestexcept(FE_ALL_EXCEPT) == raised);
+    }
+    fesetenv(&before);
+}
+
 TEST_CASE("an exception leaves the caller's environment whole as well") {
     const callers_environment caller;
     try {
