@@ -50,7 +50,7 @@ struct reduce_scatter_request {
     bool add = false;              // target += sum instead of target = sum
     bool exact = false;            // nothing is rounded but the sum, once, so no order shows (tensor/exact_vector.hpp); without add
     exact_vector* running = nullptr;  // with exact: these sums of `slice` elements take the contributions (`add`: on top of
-                                   // what they hold) in place of target, and `finished` is not called
+                                   // what they hold). Only with `finished` they are then rounded into target, while in cache
     // Called for ranges of target as soon as they are final, while they are in cache, each by the member of the crew that
     // summed it, with the address of the sums. May be empty.
     std::function<void(int member, std::int64_t first, std::int64_t count, void* sums)> finished{};

@@ -8,12 +8,14 @@ namespace zero::comm {
 // Elements first .. first+count-1 of the slice. True when they are final in the target.
 inline bool sum_exactly(const reduce_scatter_request& what, std::int64_t first, const void* const* sources, const dtype* types,
                         int ranks, std::int64_t count) {
-    if (what.running != nullptr) {
-        what.running->add(first, sources, types, ranks, count, !what.add);
-        return false;
-    }
     auto* target = static_cast<std::byte*>(what.target) + first * size_of(what.sum_type);
-    vector::order_free_sum(what.sum_type, target, sources, types, ranks, count);
+    if (what.running == nullptr) {
+        vector::order_free_sum(what.sum_type, target, sources, types, ranks, count);
+        return true;
+    }
+    what.running->add(first, sources, types, ranks, count, !what.add);
+    if (!what.finished) return false;
+    what.running->round(what.sum_type, target, first, count);
     return true;
 }
 

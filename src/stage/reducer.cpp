@@ -263,10 +263,7 @@ void reducer::depart(int bucket, bool fuse, const apply* each) {
     request.target = own_target(bucket);
     request.add = every_micro_step() && micro_step_ > 0;
     request.exact = all_.how.reproducible;
-    if (running(bucket) != nullptr) {
-        request.running = &running(bucket)->sums();
-        fuse = false;
-    }
+    if (running(bucket) != nullptr) request.running = &running(bucket)->sums();
     state.divided = fuse;
     if (fuse) {
         request.passing = each != nullptr;

@@ -112,44 +112,73 @@ exact_vector::exact_vector(double* upper, double* lower, std::int64_t count)
     for (auto& some : has_lower_) some.store(true, std::memory_order_relaxed);  // for all that is known
 }
 
-// Of a block whose terms all fit in one double, which is the usual case, only that one is read and written.
+struct exact_vector::terms {
+    const void* const* sources;
+    const dtype* types;
+    int number;
+    std::int64_t first, count;  // of the elements of every source
+    bool anew;
+    int next() const noexcept { return anew ? 1 : 0; }  // the first one that is added to something
+    const void* from(int k) const { return element_of(sources[k], types[k], first); }
+};
+
 void exact_vector::add(std::int64_t first, const void* const* sources, const dtype* types, int ranks, std::int64_t count, bool anew) {
-    alignas(64) double aside[block];
     if (anew)
         for (double* level : further()) std::fill_n(level + first, count, 0.0);
     for (std::int64_t done = 0, n = 0; done < count; done += n) {
         const std::int64_t at = first + done;
         n = std::min(block - at % block, count - done);
-        auto& some = has_lower_[static_cast<std::size_t>(at / block)];
-        if (anew) {
-            begin(upper_ + at, aside, element_of(sources[0], types[0], done), types[0], n);
-            if (some.load(std::memory_order_relaxed)) std::fill_n(lower_ + at, n, 0.0);
-            if (n == block || (at % block == 0 && at + n == count_)) some.store(false, std::memory_order_relaxed);
+        const terms these{sources, types, ranks, done, n, anew};
+        if (!add_quickly(at, these)) add_carefully(at, these);
+    }
+}
+
+// Where all sums fit in one double, which is the usual case, only that one is read and written; else two. Nothing is written
+// before all have turned out to fit: false, when some need more.
+bool exact_vector::add_quickly(std::int64_t at, const terms& these) {
+    alignas(64) double upper[block], lower[block], rest[block];
+    const std::int64_t n = these.count;
+    auto& some = has_lower_[static_cast<std::size_t>(at / block)];
+    const bool there = some.load(std::memory_order_relaxed), whole = n == block || (at % block == 0 && at + n == count_);
+    const auto start = [&] {
+        if (these.anew) vector::convert(dtype::f64, upper, these.types[0], these.from(0), n);
+        else std::copy_n(upper_ + at, n, upper);
+    };
+    start();
+    bool fit = !there;
+    for (int k = these.next(); fit && k < these.number; ++k) fit = vector::add_unrounded(upper, these.types[k], these.from(k), n);
+    if (!fit) {
+        if (!there) start();
+        if (there && !these.anew) std::copy_n(lower_ + at, n, lower);
+        else std::fill_n(lower, n, 0.0);
+        for (int k = these.next(); k < these.number; ++k)
+            if (!vector::exact_add(upper, lower, rest, these.types[k], these.from(k), n)) return false;
+        const bool zero = all_zero(lower, n);
+        if (there || !zero) std::copy_n(lower, n, lower_ + at);
+        if (!zero) some.store(true, std::memory_order_relaxed);
+        else if (whole) some.store(false, std::memory_order_relaxed);
+    }
+    std::copy_n(upper, n, upper_ + at);
+    return true;
+}
+
+// Elements that do not fit in two doubles one by one.
+void exact_vector::add_carefully(std::int64_t at, const terms& these) {
+    alignas(64) double upper_before[block], lower_before[block], rest[block];
+    const std::int64_t n = these.count;
+    double *upper = upper_ + at, *lower = lower_ + at;
+    if (these.anew) begin(upper, lower, these.from(0), these.types[0], n);
+    has_lower_[static_cast<std::size_t>(at / block)].store(true, std::memory_order_relaxed);
+    for (int k = these.next(); k < these.number; ++k) {
+        std::copy_n(upper, n, upper_before);
+        std::copy_n(lower, n, lower_before);
+        if (vector::exact_add(upper, lower, rest, these.types[k], these.from(k), n)) continue;
+        for (std::int64_t i = 0; i < n; ++i) {
+            if (rest[i] == 0) continue;  // not for NaN: a sum left the range of double on the way, or was outside
+            upper[i] = upper_before[i];
+            lower[i] = lower_before[i];
+            add_slowly(at + i, wide(these.sources[k], these.types[k], these.first + i));
         }
-        bool there = some.load(std::memory_order_relaxed);  // else the lower ones are in `aside`
-        const auto keep = [&] {
-            std::copy_n(aside, n, lower_ + at);
-            some.store(true, std::memory_order_relaxed);
-            there = true;
-        };
-        if (!there) std::fill_n(aside, n, 0.0);
-        for (int k = anew ? 1 : 0; k < ranks; ++k) {
-            alignas(64) double upper_before[block], lower_before[block], rest[block];
-            double *upper = upper_ + at, *lower = there ? lower_ + at : aside;
-            const void* from = element_of(sources[k], types[k], done);
-            std::copy_n(upper, n, upper_before);
-            std::copy_n(lower, n, lower_before);
-            if (vector::exact_add(upper, lower, rest, types[k], from, n)) continue;
-            if (!there) keep();
-            lower = lower_ + at;
-            for (std::int64_t i = 0; i < n; ++i) {
-                if (rest[i] == 0) continue;  // not for NaN: a sum left the range of double on the way, or was outside
-                upper[i] = upper_before[i];
-                lower[i] = lower_before[i];
-                add_slowly(at + i, wide(from, types[k], i));
-            }
-        }
-        if (!there && !all_zero(aside, n)) keep();
     }
 }
 

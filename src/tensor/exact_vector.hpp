@@ -36,7 +36,10 @@ public:
     std::int64_t further_bytes();  // taken beyond the two
 
 private:
+    struct terms;  // of a part of one block
     std::vector<double*> further();
+    bool add_quickly(std::int64_t at, const terms& these);
+    void add_carefully(std::int64_t at, const terms& these);
     void add_slowly(std::int64_t element, double term);
 
     double *upper_, *lower_;

@@ -244,6 +244,10 @@ void ordered_sum(dtype sum_type, void* target, bool add, const void* const* sour
     }
 }
 
+bool add_unrounded(double* sums, dtype from_type, const void* from, std::int64_t count) {
+    return loops().add_unrounded[element_of(from_type)](sums, from, count);
+}
+
 bool exact_add(double* upper, double* lower, double* rest, dtype from_type, const void* from, std::int64_t count) {
     return loops().exact_add[element_of(from_type)](upper, lower, rest, from, count);
 }

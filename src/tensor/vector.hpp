@@ -22,6 +22,8 @@ void accumulate(dtype sum_type, void* sum, dtype from_type, const void* from, do
 // with `add`: target[i] + that sum. target may be one of the sources (same type, same place).
 void ordered_sum(dtype sum_type, void* target, bool add, const void* const* sources, const dtype* types, int ranks, std::int64_t count);
 
+// sums[i] += from[i]: true when no sum was rounded. Else some are wrong now, and nothing says which. The arrays do not overlap.
+bool add_unrounded(double* sums, dtype from_type, const void* from, std::int64_t count);
 // (upper[i], lower[i]) += from[i], where such a pair stands for its exact total: true when nothing was lost, which is so
 // while the terms lie within about 106 bits. Else rest[i] is not 0 (NaN is not, either) for the elements whose pairs are
 // wrong now; the others are good. The arrays do not overlap.

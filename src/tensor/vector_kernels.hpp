@@ -34,6 +34,7 @@ struct kernels {
     // Splits every atom exactly into a multiple of a coarse grid, a multiple of a fine grid and a rest, which stays in
     // its place. A grid is named by 1.5 * 2^52 times its spacing. Returns the largest rest; sums[0], sums[1] are exact.
     using split_loop = double (*)(double* atoms, std::int64_t count, double coarse, double fine, double* sums);
+    using add_unrounded_loop = bool (*)(double* sums, const void* from, std::int64_t count);
     using exact_add_loop = bool (*)(double* upper, double* lower, double* rest, const void* from, std::int64_t count);
     using round_sum_loop = void (*)(void* to, const double* upper, const double* lower, std::int64_t count);
 
@@ -47,6 +48,7 @@ struct kernels {
     square_loop squares[sum_elements][static_cast<int>(division::kinds)];
     product_loop products[sum_elements];
     split_loop split;
+    add_unrounded_loop add_unrounded[elements];
     exact_add_loop exact_add[elements];
     round_sum_loop round_sum[sum_elements];
 };

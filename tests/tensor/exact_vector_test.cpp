@@ -196,6 +196,31 @@ TEST_CASE("random terms of every magnitude: nearest, in any order and grouping")
     });
 }
 
+TEST_CASE("a sum that was not rounded is known from one that was, whichever term is larger") {
+    for_each_instruction_set([](const char* which) {
+        INFO(which);
+        struct trial {
+            double before, term;
+            bool exact;
+        };
+        const std::vector<trial> trials{{1, 2, true},           {1, 0x1p-52, true},   {1, 0x1p-53, false},         {0x1p-53, 1, false},
+                                        {1, -0x1p-53, true},    {1, -0x1p-54, false}, {-0x1p-54, 1, false},        {0, 0x1p-1074, true},
+                                        {0x1p-1074, -1, false}, {-0.0, 0, true},      {-0.0, -0.0, true},          {0x1p1023, 0x1p1023, false},
+                                        {3, infinity, false},   {infinity, 3, false}, {0x1p53 - 1, 0x1p53, false}, {0x1p53, -0x1p53, true}};
+        for (const auto& one : trials) {
+            for (std::size_t at = 0; at < 37; ++at) {  // in every lane, and in the rest
+                terms sums(37, 1), from(37, 0.5);
+                sums[at] = one.before;
+                from[at] = one.term;
+                CAPTURE(one.before, one.term, at);
+                REQUIRE(zero::vector::add_unrounded(sums.data(), dtype::f64, from.data(), 37) == one.exact);
+                if (one.exact) REQUIRE(same(sums[at], one.before + one.term));
+                REQUIRE(sums[at == 0 ? 1 : 0] == 1.5);
+            }
+        }
+    });
+}
+
 TEST_CASE("windows of terms near and far apart, in pieces that cut blocks, by two threads") {
     constexpr std::size_t number = 3, count = 700;
     const std::vector<std::int64_t> cuts{0, 100, 256, 300, 480, 700};  // the second thread begins at 300
