@@ -318,3 +318,23 @@ TEST_CASE("states: read, write, dot") {
     }
 
 }
+
+// In arrays of the caller's every rank of stage 0 updates all elements, with states that it holds whole.
+TEST_CASE("stage 0: every state that owners wrote into their slices is everybody's before the update") {
+    std::vector<float> w(70, 1.0F), g(70, 0.5F);
+    const std::int64_t n = 70;
+    zero::engine z(world(), config(0, R"("type": "Adam", "params": {"lr": 0.1})"));
+    const int id = z.add_tensor("w", dtype::f32, {&n, 1}, w.data(), 0);
+    z.commit();
+    z.reduce(id, 1, g.data());
+    z.finish();
+    for (const char* const name : {"exp_avg", "exp_avg_sq"}) {
+        const auto part = z.slice(id, name);
+        for (std::int64_t i = 0; i < part.count; ++i) static_cast<float*>(part.data)[i] = 0.25F + static_cast<float>(part.first + i);
+    }
+    z.step();
+    std::vector<float> of_first = w;
+    MPI_Bcast(of_first.data(), 70, MPI_FLOAT, 0, MPI_COMM_WORLD);
+    CHECK((w == of_first));
+    CHECK(w[0] != w[69]);
+}
