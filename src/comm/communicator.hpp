@@ -54,7 +54,7 @@ struct reduce_scatter_request {
     // Called for ranges of target as soon as they are final, while they are in cache, each by the member of the crew that
     // summed it, with the address of the sums. May be empty.
     std::function<void(int member, std::int64_t first, std::int64_t count, void* sums)> finished{};
-    bool passing = false;          // nobody but `finished` wants the sums: they need not be written to target
+    bool passing = false;          // nobody but `finished` wants the sums, while it looks: they need not be written to target
 };
 
 struct landing {                   // where one rank's bytes arrive

@@ -330,7 +330,7 @@ std::vector<char> reducer::finish_sums(bool fuse, const apply* each) {
         if (!travels(next_)) continue;
         if (must_wait_for_room(next_)) wait_for_oldest();  // here all ranks send everything: it ends
         open_bucket(next_);
-        applied[static_cast<std::size_t>(next_)] = each != nullptr && running(next_) == nullptr;
+        applied[static_cast<std::size_t>(next_)] = each != nullptr;
         depart(next_, fuse, each);
     }
     while (!under_way_.empty()) wait_for_oldest();

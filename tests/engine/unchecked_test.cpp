@@ -54,6 +54,7 @@ TEST_CASE("without the check every optimizer keeps its states and bits, also wit
             s.more = more;
             for (const int stage : {1, 3}) {
                 s.stage = stage;
+                s.accumulation = stage == 3 ? 2 : 1;
                 model checked(s);
                 checked.train(2);
                 setup other = s;
