@@ -1,6 +1,9 @@
 // What there is to ask a communicator, its errors, and memory of the emulated NCCL.
 #include <unistd.h>
 
+#include <memory>
+#include <utility>
+
 #include "memory.hpp"
 #include "nccl_state.hpp"
 #include "queue.hpp"
@@ -61,8 +64,9 @@ ncclResult_t ncclCommRegister(const ncclComm_t what, void* buffer, size_t bytes,
         *handle = nullptr;
         const auto owner = around(m, buffer, bytes, "ncclCommRegister");
         if (!owner || !owner->on_device()) return ncclInvalidArgument;
-        *handle = new char;
-        what->registrations.insert(*handle);
+        auto made = std::make_unique<char>();
+        *handle = made.get();
+        what->registrations.emplace(*handle, std::move(made));
         ++m.counted.nccl_registrations;
         return ncclSuccess;
     });
@@ -71,7 +75,6 @@ ncclResult_t ncclCommDeregister(const ncclComm_t what, void* handle) {
     return nccl_call(
         [&](machine& m, guard&) {
             if (!is_known(m, what) || what->registrations.erase(handle) == 0) return ncclInvalidArgument;
-            delete static_cast<char*>(handle);
             return ncclSuccess;
         },
         when_failing::release);

@@ -2,7 +2,7 @@
 // (nccl_operations.cpp).
 #pragma once
 #include <map>
-#include <set>
+#include <memory>
 
 #include "calls.hpp"
 #include "nccl_shared.hpp"
@@ -33,7 +33,7 @@ struct ncclComm {
     std::atomic<ncclResult_t> error{ncclSuccess};
     bool finalizing = false;
     bool hesitates = false;  // says ncclInProgress until it is asked
-    std::set<void*> registrations;
+    std::map<void*, std::unique_ptr<char>> registrations;  // by handle; they go with it
 };
 
 namespace zero_emulation {
