@@ -1,6 +1,6 @@
 #!/bin/bash
 # Builds the release preset and runs the tests: ./test.sh [fast|all|long] [-D... for CMake]
-#   all (default): everything but the long sweeps;  fast: only the quick ones;  long: only the sweeps.
+#   all (default): everything but the long sweeps;  fast: only the quick ones, about a minute;  long: only the sweeps.
 # Ends with CTest's own closing lines; the exit status is CTest's.
 set -euo pipefail
 root=$(cd "$(dirname "$0")" && pwd)

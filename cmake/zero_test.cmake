@@ -1,8 +1,10 @@
-# zero_test(NAME <name> SOURCES <files> [RANKS 1 2 3 4] [LABELS fast|long] [TIMEOUT 90] [LIBS ...] [ARGS ...]
-#           [ENVIRONMENT A=b ...] [NO_MAIN])
+# zero_test(NAME <name> SOURCES <files> [RANKS 1 2 3 4] [FAST_RANKS 3] [LABELS fast|more|long] [TIMEOUT 90] [LIBS ...]
+#           [ARGS ...] [ENVIRONMENT A=b ...] [NO_MAIN])
 # Builds the executable <name> and registers one test per rank count, <name>.n<P>, or one serial test <name> without RANKS.
 # .cpp sources get a Catch2 main (over MPI when RANKS is given) unless NO_MAIN. Each test runs in a folder of its own that
 # is removed afterwards.
+# Labels: fast is the loop of a developer, about a minute; more takes seconds each, or runs a fast program once more on other
+# ranks or with other settings; long are the sweeps. FAST_RANKS: of a fast test, those of RANKS that are fast; the others are more.
 find_package(Catch2 2 QUIET)
 if(NOT Catch2_FOUND)
     message(FATAL_ERROR "ZERO_TESTS=ON, but Catch2 2 was not found. Install it (Debian: catch2) or configure with "
@@ -51,7 +53,8 @@ if(ZERO_SANITIZE MATCHES "thread")
 endif()
 
 function(zero_test)
-    cmake_parse_arguments(PARSE_ARGV 0 test "NO_MAIN" "NAME;TIMEOUT" "SOURCES;RANKS;LABELS;LIBS;ARGS;ENVIRONMENT")
+    cmake_parse_arguments(PARSE_ARGV 0 test "NO_MAIN" "NAME;TIMEOUT"
+        "SOURCES;RANKS;FAST_RANKS;LABELS;LIBS;ARGS;ENVIRONMENT")
     if(test_UNPARSED_ARGUMENTS OR NOT test_NAME OR NOT test_SOURCES)
         message(FATAL_ERROR "zero_test needs NAME and SOURCES and knows no ${test_UNPARSED_ARGUMENTS}.")
     endif()
@@ -79,13 +82,13 @@ function(zero_test)
         endif()
     endif()
     zero_test_run(NAME ${test_NAME} COMMAND $<TARGET_FILE:${test_NAME}> ${test_ARGS} RANKS ${test_RANKS}
-        LABELS ${test_LABELS} TIMEOUT ${test_TIMEOUT} ENVIRONMENT ${test_ENVIRONMENT})
+        FAST_RANKS ${test_FAST_RANKS} LABELS ${test_LABELS} TIMEOUT ${test_TIMEOUT} ENVIRONMENT ${test_ENVIRONMENT})
 endfunction()
 
 # The registering half of zero_test, also for programs built elsewhere. PROCESSORS: cores to count for a command that starts
 # ranks by itself.
 function(zero_test_run)
-    cmake_parse_arguments(PARSE_ARGV 0 run "" "NAME;TIMEOUT;PROCESSORS" "COMMAND;RANKS;LABELS;ENVIRONMENT")
+    cmake_parse_arguments(PARSE_ARGV 0 run "" "NAME;TIMEOUT;PROCESSORS" "COMMAND;RANKS;FAST_RANKS;LABELS;ENVIRONMENT")
     if(run_UNPARSED_ARGUMENTS OR NOT run_NAME OR NOT run_COMMAND)
         message(FATAL_ERROR "zero_test_run needs NAME and COMMAND and knows no ${run_UNPARSED_ARGUMENTS}.")
     endif()
@@ -100,18 +103,22 @@ function(zero_test_run)
         math(EXPR run_TIMEOUT "4 * ${run_TIMEOUT}")
     endif()
     if(NOT run_RANKS)
-        zero_test_register(${run_NAME} ${run_PROCESSORS} "${run_COMMAND}")
+        zero_test_register(${run_NAME} ${run_PROCESSORS} ${run_LABELS} "${run_COMMAND}")
     endif()
     foreach(ranks ${run_RANKS})
-        zero_test_register(${run_NAME}.n${ranks} ${ranks}
+        set(label ${run_LABELS})
+        if(run_FAST_RANKS AND NOT ranks IN_LIST run_FAST_RANKS)
+            set(label more)
+        endif()
+        zero_test_register(${run_NAME}.n${ranks} ${ranks} ${label}
             "${MPIEXEC_EXECUTABLE};${ZERO_MPIEXEC_FLAGS};${MPIEXEC_NUMPROC_FLAG};${ranks};${run_COMMAND}")
     endforeach()
 endfunction()
 
-macro(zero_test_register name processors command)
+macro(zero_test_register name processors label command)
     add_test(NAME ${name} COMMAND ${ZERO_TEST_SUPPORT}/in_private_folder.sh ${command})
     set_tests_properties(${name} PROPERTIES
-        LABELS "${run_LABELS}" TIMEOUT ${run_TIMEOUT} PROCESSORS ${processors}
+        LABELS ${label} TIMEOUT ${run_TIMEOUT} PROCESSORS ${processors}
         ENVIRONMENT "${ZERO_TEST_ENVIRONMENT};ZERO_TEST_PRELOAD=$<TARGET_FILE:zero_yield_shim>;${run_ENVIRONMENT}")
 endmacro()
 
