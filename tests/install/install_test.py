@@ -59,7 +59,7 @@ def check_output(options, name, program):
 def build_subdirectory(options, root):
     """Builds package_subdirectory and runs its programs; its build folder."""
     build = root / "subdirectory"
-    run(options.cmake, "-S", HERE / "package_subdirectory", "-B", build, "-G", options.generator, "-DCMAKE_BUILD_TYPE=Release",
+    run(options.cmake, "-S", HERE / "package_subdirectory", "-B", build, "-G", options.generator,
         f"-DCMAKE_C_COMPILER={options.cc}", *shlex.split(options.definitions))
     run(options.cmake, "--build", build, "-j", os.cpu_count())
     for program in ("hello", "hello_static"):
